@@ -1,0 +1,10 @@
+"""caplens judges captions of images and videos. Everything a user imports is named here."""
+
+from __future__ import annotations
+
+from caplens.captions import CaptionSet
+from caplens.evaluation import evaluate
+from caplens.metrics import list_metrics, load_metric
+from caplens.report import Report
+
+__all__ = ["CaptionSet", "Report", "evaluate", "list_metrics", "load_metric"]

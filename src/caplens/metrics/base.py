@@ -1,0 +1,196 @@
+"""What a metric is: captions to statistics, statistics to scores. One subclass, one file, one `@register`.
+
+A metric turns every caption into one row of numbers (`statistics`); `scores` gives the score of each row and `corpus` the
+score of the whole set from the *sum* of its rows. Whatever re-samples captions (bootstrap, permutation tests) adds up rows
+and never looks at text again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.captions import CaptionSet
+from caplens.errors import CaplensWarning, MissingData
+
+Floats = NDArray[np.float64]
+Need = Literal["references", "image", "video"]
+T = TypeVar("T")
+MetricClass = TypeVar("MetricClass", bound="type[Metric]")
+
+
+class Progress(Protocol):
+    """Told how far a long piece of work is; the command line draws a bar, the default is silent."""
+
+    def __call__(self, task: str, done: int, total: int) -> None: ...
+
+
+def silent(task: str, done: int, total: int) -> None:
+    """No progress shown."""
+
+
+@dataclass
+class Workspace:
+    """What one evaluation computes once and all its metrics share: tokens, features, other metrics' results."""
+
+    captions: CaptionSet
+    progress: Progress = silent
+    strict: bool = False
+    """Raise at the first unusable picture or video instead of scoring it NaN with a reason."""
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value made under this key, made now if it is the first time."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(T, self._made[key])
+
+    def result(self, metric: Metric) -> Result:
+        """Another metric's result on the same captions: how metrics build on metrics (spider, nneval)."""
+        return self.once(("result", type(metric), metric.signature_parts()), lambda: metric.compute(self))
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """One row per caption, and what else the metric has to say about it."""
+
+    rows: Floats
+    """(captions, columns); for a metric that is a plain mean, one column: the scores."""
+    details: list[dict[str, Any]] | None = None
+    notes: tuple[str, ...] = ()
+    """What the reader of the number should know: truncated captions, unknown words, a missing module."""
+    failures: Mapping[int, str] = field(default_factory=dict)
+    """Row to reason, for captions that could not be scored; their rows are NaN."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Signature parts known only after looking at the data, such as the number of references."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The scores of one metric on one set of captions."""
+
+    name: str
+    score: float
+    scores: Floats
+    signature: str
+    statistics: Floats
+    metric: Metric = field(repr=False, compare=False)
+    details: list[dict[str, Any]] | None = None
+    notes: tuple[str, ...] = ()
+    failures: Mapping[int, str] = field(default_factory=dict)
+
+
+class Metric(ABC):
+    """A caption metric. Options are keyword arguments of `__init__`, each stored under its own name."""
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[Need]]
+    paper: ClassVar[str]
+    """Authors, year, title or venue."""
+    summary: ClassVar[str]
+    """One line for `caplens metrics`."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    higher_is_better: ClassVar[bool] = True
+    percent: ClassVar[bool] = True
+    """Whether people print this score times 100."""
+
+    @abstractmethod
+    def statistics(self, work: Workspace) -> Statistics:
+        """One row of numbers per caption."""
+
+    def scores(self, rows: Floats) -> Floats:
+        """The score of each caption from its row."""
+        return rows[:, 0]
+
+    def corpus(self, sums: Floats, count: int) -> Floats:
+        """The score of a set of `count` captions from the sum of its rows; `sums` may have leading axes."""
+        return sums[..., 0] / count
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        """Everything that changes the number, known before seeing the data; order is kept."""
+        return ()
+
+    def check(self, captions: CaptionSet) -> None:
+        """Refuse captions that lack what this metric needs; the message says how to supply it."""
+        if "references" in self.needs:
+            if captions.references is None:
+                raise MissingData(
+                    f"{self.name} compares with references and none were given: pass references=, "
+                    "--references FILE, or a 'references' column"
+                )
+            for row, texts in enumerate(captions.references):
+                if not texts:
+                    raise MissingData(f"{self.name}: {captions.where(row)} has an empty list of references")
+        visual = self.needs & {"image", "video"}
+        if visual and captions.images is None and captions.videos is None:
+            kinds = " or ".join(sorted(visual))
+            raise MissingData(
+                f"{self.name} looks at the {kinds} and none was given: pass images= or videos=, "
+                "--images DIR, or an 'image' / 'video' column"
+            )
+
+    def compute(self, work: Workspace) -> Result:
+        """Score every caption of the workspace."""
+        self.check(work.captions)
+        made = self.statistics(work)
+        for note in made.notes:
+            warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
+        scores = np.ascontiguousarray(self.scores(made.rows), dtype=np.float64)
+        # A caption that could not be scored stays out of the corpus score, and is counted in the report.
+        usable = made.rows[~np.isnan(made.rows).any(axis=1)]
+        score = float(self.corpus(usable.sum(axis=0), len(usable))) if len(usable) else float("nan")
+        parts = [*self.signature_parts(), *made.facts.items(), ("caplens", version("caplens"))]
+        return Result(
+            name=self.name,
+            score=score,
+            scores=scores,
+            signature="|".join([self.name, *(f"{key}:{value}" for key, value in parts)]),
+            statistics=made.rows,
+            metric=self,
+            details=made.details,
+            notes=made.notes,
+            failures=made.failures,
+        )
+
+    @classmethod
+    def options(cls) -> frozenset[str]:
+        """Names of the keyword arguments this metric takes."""
+        return frozenset(name for name in inspect.signature(cls).parameters)
+
+
+_registry: dict[str, type[Metric]] = {}
+
+
+def register(metric: MetricClass) -> MetricClass:
+    """Class decorator: make a metric known by its name and aliases."""
+    for name in (metric.name, *metric.aliases):
+        known = _registry.get(name)
+        if known is not None and known.__qualname__ != metric.__qualname__:
+            raise ValueError(f"two metrics are called {name!r}: {known.__module__} and {metric.__module__}")
+        _registry[name] = metric
+    return metric
+
+
+def registered() -> dict[str, type[Metric]]:
+    """Every name and alias registered so far; `caplens.metrics` fills it by importing the metric files."""
+    return _registry
+
+
+def reference_counts(references: Sequence[Sequence[str]]) -> str:
+    """How many references the captions have, for signatures.
+
+    >>> reference_counts([["a", "b"], ["c"]]), reference_counts([["a"], ["b"]])
+    ('1-2', '1')
+    """
+    counts = [len(texts) for texts in references]
+    if not counts:
+        return "0"
+    return f"{min(counts)}-{max(counts)}" if min(counts) != max(counts) else str(counts[0])

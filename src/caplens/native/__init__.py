@@ -1,0 +1,1 @@
+"""C++ kernels, only what a profile asked for; typed in ``_kernels.pyi``."""

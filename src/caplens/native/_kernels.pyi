@@ -1,0 +1,1 @@
+"""Types of the native kernels (src/caplens/native/*.cpp)."""
