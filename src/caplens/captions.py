@@ -117,9 +117,7 @@ class CaptionSet:
             texts = list(candidates)
             keys = list(range(len(texts))) if ids is None else list(ids)
 
-        def column(
-            name: str, values: Sequence[T] | Mapping[object, T] | None, required: bool
-        ) -> list[T | None] | None:
+        def column(name: str, values: Sequence[T] | Mapping[object, T] | None, required: bool) -> list[T | None] | None:
             if values is None:
                 return None
             if not isinstance(values, Mapping):

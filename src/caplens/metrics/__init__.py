@@ -67,7 +67,8 @@ def load_metrics(names: list[str], options: dict[str, Any]) -> list[Metric]:
             remedy=f"did you mean {' or '.join(close)}?" if close else f"they take: {', '.join(sorted(taken))}",
         )
     return [
-        metric(**{key: value for key, value in options.items() if key in metric.options()}) for metric in wanted.values()
+        metric(**{key: value for key, value in options.items() if key in metric.options()})
+        for metric in wanted.values()
     ]
 
 
