@@ -1,1 +1,3 @@
 """Types of the native kernels (src/caplens/native/*.cpp)."""
+
+def ptb_tokenise(captions: list[str | bytes]) -> list[str]: ...

@@ -3,6 +3,11 @@
 
 namespace nb = nanobind;
 
+namespace caplens {
+void bind_ptb(nb::module_& m);
+}
+
 NB_MODULE(_kernels, m) {
     m.doc() = "caplens native kernels; each has a naive twin in tests/native";
+    caplens::bind_ptb(m);
 }
