@@ -7,7 +7,7 @@ namespace nb = nanobind;
 
 namespace caplens {
 
-// One string per caption, tokens joined by one space. A caption is str, or bytes where it has no valid utf-8 form.
+// One string per caption, tokens joined by one space.
 static nb::list ptb_tokenise(nb::list captions) {
     PtbTokeniser tokeniser;
     std::vector<std::string_view> tokens;
@@ -15,13 +15,7 @@ static nb::list ptb_tokenise(nb::list captions) {
     nb::list results;
     for (nb::handle caption : captions) {
         Py_ssize_t size = 0;
-        const char* data = nullptr;
-        if (PyUnicode_Check(caption.ptr())) {
-            data = PyUnicode_AsUTF8AndSize(caption.ptr(), &size);
-        } else {
-            char* bytes = nullptr;
-            if (PyBytes_AsStringAndSize(caption.ptr(), &bytes, &size) == 0) data = bytes;
-        }
+        const char* data = PyUnicode_AsUTF8AndSize(caption.ptr(), &size);
         if (data == nullptr) throw nb::python_error();
         tokeniser.tokenise({data, static_cast<size_t>(size)}, tokens);
         joined.clear();

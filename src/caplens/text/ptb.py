@@ -11,9 +11,9 @@ def tokenise(texts: Sequence[str]) -> list[str]:
     >>> tokenise(["A man's dog can't swim.", ""])
     ["a man 's dog ca n't swim", '']
     """
-    # A lone surrogate has no utf-8 form; Java would read U+FFFD in its place.
-    return ptb_tokenise([text if _encodable(text) else text.encode("utf-8", "surrogatepass") for text in texts])
+    return ptb_tokenise([text if text.isascii() else _well_formed(text) for text in texts])
 
 
-def _encodable(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+def _well_formed(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, which has no utf-8 form."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
