@@ -1,0 +1,109 @@
+"""The command line. A verb is one file of this folder: `name.py` with a function `command`, or with a typer `app`.
+
+Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)`), 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from caplens.errors import CaplensError, CaplensWarning
+
+# The order in `caplens --help`; a verb file that is not named here stands at the end.
+ORDER = ("score", "explain", "compare", "caption", "generate", "bench", "train", "weights", "idf", "metrics", "doctor")
+
+
+class _InOrder(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+
+def build_app() -> typer.Typer:
+    """Every verb file becomes a command; files whose name starts with an underscore are helpers."""
+    app = typer.Typer(
+        cls=_InOrder,
+        help="Judge captions of images and videos.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_every_verb)
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    for name in names:
+        verb = importlib.import_module(f"{__name__}.{name}")
+        if hasattr(verb, "app"):
+            app.add_typer(verb.app, name=name)
+        else:
+            app.command(name)(verb.command)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"caplens {version('caplens')}")
+        raise typer.Exit
+
+
+def _every_verb(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Judge captions of images and videos."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one verb and exit with its code."""
+    arguments = _bare_json_means_stdout(sys.argv[1:] if arguments is None else arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CaplensWarning)
+        show = warnings.showwarning
+
+        def show_note(message: Warning | str, category: type[Warning], *place: object) -> None:
+            if issubclass(category, CaplensWarning):
+                print(f"note: {message}", file=sys.stderr)
+            else:
+                show(message, category, *place)  # type: ignore[arg-type]
+
+        warnings.showwarning = show_note  # type: ignore[assignment]
+        try:
+            build_app()(args=arguments, prog_name="caplens")
+        except CaplensError as error:
+            _fail(str(error), 2)
+        except KeyboardInterrupt:
+            _fail("interrupted", 130)
+        except BrokenPipeError:  # the reader of our output (head, less) has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        except OSError as error:
+            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 2)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"caplens: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _bare_json_means_stdout(arguments: Sequence[str]) -> list[str]:
+    """`--json` without a file name means `--json -`.
+
+    >>> _bare_json_means_stdout(["metrics", "--json"]), _bare_json_means_stdout(["score", "--json", "a", "--strict"])
+    (['metrics', '--json=-'], ['score', '--json', 'a', '--strict'])
+    """
+    given = list(arguments)
+    for place, word in enumerate(given):
+        following = given[place + 1] if place + 1 < len(given) else "--"
+        if word == "--json" and following.startswith("-") and following != "-":
+            given[place] = "--json=-"
+    return given

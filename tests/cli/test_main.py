@@ -1,0 +1,94 @@
+"""The command line as a whole: verbs, exit codes, json on standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from caplens.cli import ORDER, build_app, main
+
+
+@dataclass
+class Outcome:
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run the command line in this process."""
+
+    def call(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        shown = capsys.readouterr()
+        code = stop.value.code
+        assert isinstance(code, int)
+        return Outcome(code, shown.out, shown.err)
+
+    return call
+
+
+def test_every_verb_file_is_a_command_with_help_and_json(run: Callable[..., Outcome]) -> None:
+    app = build_app()
+    verbs = [[command.name] for command in app.registered_commands]
+    assert {"metrics", "doctor"} <= {verb[0] for verb in verbs}
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        verbs += [[group.name, command.name] for command in group.typer_instance.registered_commands]
+    for verb in verbs:
+        shown = run(*verb, "--help")
+        assert shown.code == 0
+        assert "--json" in shown.stdout, f"{verb} has no --json"
+
+
+def test_help_lists_the_verbs_in_the_order_of_use(run: Callable[..., Outcome]) -> None:
+    shown = run("--help").stdout
+    listed = [name for name in ORDER if f"\n  {name} " in shown]
+    places = [shown.index(f"\n  {name} ") for name in listed]
+    assert {"metrics", "doctor"} <= set(listed)
+    assert places == sorted(places)
+
+
+def test_metrics_as_json_is_the_only_thing_on_stdout(run: Callable[..., Outcome]) -> None:
+    shown = run("metrics", "--json")
+    assert shown.code == 0
+    assert isinstance(json.loads(shown.stdout), list)
+
+
+def test_a_misspelt_metric_exits_with_2_and_a_hint(run: Callable[..., Outcome]) -> None:
+    shown = run("metrics", "zzz")
+    assert shown.code == 2
+    assert shown.stdout == ""
+    assert "no metric is called 'zzz'" in shown.stderr
+
+
+def test_a_misspelt_verb_exits_with_2(run: Callable[..., Outcome]) -> None:
+    assert run("scroe").code == 2
+
+
+def test_an_unwritable_file_exits_with_2_and_names_it(run: Callable[..., Outcome]) -> None:
+    shown = run("metrics", "--json", "/proc/nothing/out.json")
+    assert shown.code == 2
+    assert "/proc/nothing" in shown.stderr
+
+
+def test_doctor_finds_this_installation_whole(run: Callable[..., Outcome]) -> None:
+    shown = run("doctor", "--json", "-")
+    answer = json.loads(shown.stdout)
+    assert (shown.code, answer["ok"]) == (0, True)
+    found = {entry["what"]: entry["state"] for entry in answer["findings"]}
+    assert found["native kernels"] == "ok"
+    assert found["numpy"] == "ok"
+
+
+def test_interruption_exits_with_130(run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> list[dict[str, object]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("caplens.metrics.list_metrics", interrupted)
+    assert run("metrics").code == 130
