@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from caplens.errors import InputError
@@ -185,4 +184,4 @@ def _some(names: Sequence[str], most: int = 3) -> str:
 
 def media_name(media: Media) -> str:
     """What to call a picture or video in a message or a report."""
-    return media.name if isinstance(media, BinarySource) and not isinstance(media, Path) else os.fspath(media)  # type: ignore[arg-type]
+    return os.fspath(media) if isinstance(media, str | os.PathLike) else media.name

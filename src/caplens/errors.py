@@ -20,7 +20,7 @@ class InputError(CaplensError):
 
 
 class MissingData(CaplensError):
-    """A metric lacks something it cannot do without: references, images, a data file, weights or an optional package."""
+    """A metric lacks something it cannot do without: references, images, data, weights or an optional package."""
 
 
 class CaplensWarning(UserWarning):

@@ -1,8 +1,8 @@
 """What a metric is: captions to statistics, statistics to scores. One subclass, one file, one `@register`.
 
-A metric turns every caption into one row of numbers (`statistics`); `scores` gives the score of each row and `corpus` the
-score of the whole set from the *sum* of its rows. Whatever re-samples captions (bootstrap, permutation tests) adds up rows
-and never looks at text again.
+A metric turns every caption into one row of numbers (`statistics`); `scores` gives the score of each row and `corpus`
+the score of the whole set from the *sum* of its rows. Whatever re-samples captions (bootstrap, permutation tests) adds
+up rows and never looks at text again.
 """
 
 from __future__ import annotations
