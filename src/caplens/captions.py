@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, TypeVar, runtime_checkable
 
-from caplens.errors import InputError
+from caplens.errors import CaplensWarning, InputError
 
 T = TypeVar("T")
 
@@ -149,10 +150,10 @@ def align(name: str, ids: Sequence[object], values: Mapping[object, T], where: s
         known = set(wanted)
         unknown = [key for key in by_text if key not in known]
         if unknown:
-            raise InputError(
-                f"{name} for {_some(unknown)}, which has no caption",
-                where=where,
-                remedy="add the captions, or leave those references out",
+            warnings.warn(
+                f"{where + ': ' if where else ''}{name} for {_some(unknown)} are left out: no caption has that id",
+                CaplensWarning,
+                stacklevel=3,
             )
     return [by_text.get(key) for key in wanted]
 
