@@ -1,0 +1,59 @@
+"""`caplens weights`: models and data files that others published, by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from caplens.cli._show import JsonTarget, say, show_table, write_json
+
+app = typer.Typer(help="List, fetch and find model weights and data files.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_weights(json: JsonTarget = None) -> None:
+    """Every model that can be fetched by name, with its licence and whether it is here."""
+    from caplens.encoders import weights
+
+    listed: list[dict[str, Any]] = [
+        {
+            "name": model.name,
+            "what": model.what,
+            "upstream": model.upstream,
+            "licence": model.licence,
+            "carriers": [f"{carrier.package} {carrier.version}" for carrier in model.carriers],
+            "megabytes": round(model.size / 1e6, 1),
+            "path": None if (found := weights.find(model.name)) is None else str(found),
+        }
+        for model in weights.models().values()
+    ]
+    write_json(json, listed)
+    rows = [
+        [entry["name"], f"{entry['megabytes']} MB", "yes" if entry["path"] else "no", entry["licence"], entry["what"]]
+        for entry in listed
+    ]
+    show_table(json, ["weights", "size", "here", "licence", "what they are"], rows)
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="Names from `caplens weights list`, or owner/model on the hub.")],
+    json: JsonTarget = None,
+) -> None:
+    """Download models, check their sums, and keep them in the cache."""
+    from caplens.encoders import weights
+
+    paths: dict[str, str] = {}
+    for name in names:
+        paths[name] = str(weights.fetch(name))
+        say(json, f"{name}: {paths[name]}")
+    write_json(json, paths)
+
+
+@app.command()
+def path(name: Annotated[str, typer.Argument(help="A name from `caplens weights list`.")]) -> None:
+    """Print where a model is; an error with the remedy if it is not here."""
+    from caplens.encoders import weights
+
+    typer.echo(weights.require(name))
