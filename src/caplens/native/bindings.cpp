@@ -4,10 +4,12 @@
 namespace nb = nanobind;
 
 namespace caplens {
+void bind_kendall(nb::module_& m);
 void bind_ptb(nb::module_& m);
 }
 
 NB_MODULE(_kernels, m) {
     m.doc() = "caplens native kernels; each has a naive twin in tests/native";
+    caplens::bind_kendall(m);
     caplens::bind_ptb(m);
 }
