@@ -1,0 +1,100 @@
+"""The captioner learns twenty pictures by heart, and the reward rises when a metric teaches it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+from caplens.captioning.captioner import Captioner  # noqa: E402
+from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner  # noqa: E402
+
+CONFIG = CaptionerConfig(
+    width=64,
+    heads=4,
+    refining_layers=1,
+    dropout=0.0,
+    least_count=1,
+    longest=8,
+    batch=20,
+    cross_entropy_epochs=60,
+    learning_rate=5e-3,
+    self_critical_epochs=0,
+)
+
+
+@pytest.fixture(scope="module")
+def pictures() -> Pictures:
+    """Twenty pictures of random features, each with one caption of its own."""
+    generator = torch.Generator().manual_seed(2)
+    subjects, actions = ("dog", "cat", "girl", "horse", "bird"), ("runs", "sleeps", "jumps", "waits")
+    return Pictures(
+        ids=[str(number) for number in range(20)],
+        features=torch.randn(20, 5, 12, generator=generator).half(),
+        references=[[f"a {subject} {action} outside"] for subject in subjects for action in actions],
+    )
+
+
+def share_of_words(ids: list[str], captions: list[str], pictures: Pictures) -> np.ndarray:
+    """A plain reward: the share of the reference's words that the caption has."""
+    wanted = [set(pictures.references[int(key)][0].split()) for key in ids]
+    return np.array([len(w & set(text.split())) / len(w) for w, text in zip(wanted, captions, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def learned(pictures: Pictures, tmp_path_factory: pytest.TempPathFactory) -> tuple[Captioner, Path]:
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("learned")
+    return train_captioner(pictures, CONFIG, "random", folder, lambda: pytest.fail("no reward is needed")), folder
+
+
+def test_cross_entropy_learns_twenty_pictures_by_heart(learned: tuple[Captioner, Path], pictures: Pictures) -> None:
+    captioner, folder = learned
+    said = captioner.caption(pictures.features)
+    assert sum(text == reference[0] for text, reference in zip(said, pictures.references, strict=True)) >= 19
+    again = Captioner.load(folder / "captioner.safetensors")
+    assert again.caption(pictures.features) == said
+
+
+@pytest.mark.parametrize("baseline", ["greedy", "leave-one-out"])
+def test_the_reward_rises_in_the_self_critical_phase(baseline: str, pictures: Pictures, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    config = replace(
+        CONFIG,
+        cross_entropy_epochs=6,
+        self_critical_epochs=25,
+        self_critical_learning_rate=3e-3,
+        baseline=baseline,
+    )
+    train_captioner(
+        pictures, config, "random", tmp_path, lambda: lambda i, c: share_of_words(list(i), list(c), pictures)
+    )
+    rewards = [json.loads(line).get("reward") for line in (tmp_path / "curve.jsonl").read_text().splitlines()][6:]
+    assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.1
+
+
+def test_a_run_that_was_stopped_ends_the_same(pictures: Pictures, tmp_path: Path) -> None:
+    config = replace(CONFIG, cross_entropy_epochs=2, self_critical_epochs=2, dropout=0.2)
+
+    def reward(ids: list[str], captions: list[str]) -> np.ndarray:
+        return share_of_words(ids, captions, pictures)
+
+    whole = train_captioner(pictures, config, "random", tmp_path / "whole", lambda: reward)
+
+    class Stopped(Exception):
+        pass
+
+    def stop_in_the_third_epoch(ids: list[str], captions: list[str]) -> np.ndarray:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        train_captioner(pictures, config, "random", tmp_path / "parts", lambda: stop_in_the_third_epoch)
+    resumed = train_captioner(pictures, config, "random", tmp_path / "parts", lambda: reward)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
