@@ -4,12 +4,14 @@
 namespace nb = nanobind;
 
 namespace caplens {
+void bind_corpus(nb::module_& m);
 void bind_kendall(nb::module_& m);
 void bind_ptb(nb::module_& m);
 }
 
 NB_MODULE(_kernels, m) {
     m.doc() = "caplens native kernels; each has a naive twin in tests/native";
+    caplens::bind_corpus(m);
     caplens::bind_kendall(m);
     caplens::bind_ptb(m);
 }

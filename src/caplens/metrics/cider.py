@@ -1,0 +1,165 @@
+"""The CIDEr family: consensus of tf-idf weighted n-grams with what people wrote.
+
+R. Vedantam, C. L. Zitnick, D. Parikh. CIDEr: consensus-based image description evaluation. CVPR 2015.
+G. O. dos Santos, E. L. Colombini, S. Avila. CIDEr-R: robust consensus-based image description evaluation. W-NUT 2021.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal
+
+import numpy as np
+
+from caplens.errors import InputError
+from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
+from caplens.text.idf import IdfSource, IdfTable, find_idf, idf_weights
+from caplens.text.ngrams import Corpus, Tokenizer, corpus_of, tokenizer_name
+
+SIGMA = 6.0  # of the Gaussian on the length difference; CIDEr-D, section 3 of the supplement
+K_R = 0.8  # weight of the repetition penalty; CIDEr-R, section 4
+
+
+class Cider(Metric):
+    """Mean over references and n = 1..4 of the tf-idf cosine times a penalty, times ten."""
+
+    needs = frozenset({"references"})
+    paper = "Vedantam et al. 2015, CVPR"
+    clip = True
+
+    def __init__(self, *, idf: IdfSource = "corpus", tokenizer: Tokenizer = "ptb") -> None:
+        self.idf = idf
+        self.tokenizer = tokenizer
+        self._table: IdfTable | None = None
+
+    @abstractmethod
+    def penalty(self, corpus: Corpus) -> Floats:
+        """One factor per pair of candidate and reference."""
+
+    def table(self) -> IdfTable | None:
+        """The idf table, read or built at the first call; None when the evaluated references are the corpus."""
+        if self._table is None:
+            self._table = find_idf(self.idf, self.tokenizer)
+        return self._table
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        table = self.table()
+        idf = "corpus" if table is None else f"table-{table.checksum}"
+        return (("tokenizer", tokenizer_name(self.tokenizer)), ("idf", idf))
+
+    def notes(self, corpus: Corpus) -> tuple[str, ...]:
+        """What the reader should know about these captions."""
+        weights = idf_weights(corpus.references, self.table())
+        if len(corpus.candidates) == 0 or weights.idf.max(initial=0.0) > 0:
+            return ()
+        what = "there is one image" if weights.images == 1 else f"all {weights.images} images have the same references"
+        return (
+            f"every score is 0 because {what}: an n-gram that every image has weighs log({weights.images}/"
+            f"{weights.images}) = 0; give idf= a table (caplens idf build) or a caption file",
+        )
+
+    def statistics(self, work: Workspace) -> Statistics:
+        corpus = corpus_of(work, self.tokenizer)
+        weights = idf_weights(corpus.references, self.table())
+        # sim(c, s) for n = 1..4 in four columns; CIDEr-R eq. 1
+        cosines = corpus.candidates.cosines(weights.index, weights.idf, weights.unseen, self.clip)
+        cosines *= self.penalty(corpus)[:, None]
+        sums = corpus.sum_over_references(cosines)
+        scores = 10.0 * (sums.mean(axis=1) / corpus.reference_counts)  # eq. 3 and 4
+        return Statistics(
+            scores[:, None],
+            notes=self.notes(corpus),
+            facts={
+                "images": str(weights.images),
+                "references": reference_counts(work.captions.references or []),
+            },
+        )
+
+
+@register
+class CiderD(Cider):
+    """CIDEr-D, which coco-caption prints as CIDEr: clipped, with a Gaussian on the length difference."""
+
+    name = "cider-d"
+    aliases = ("cider",)
+    summary = "consensus with the references (what coco-caption calls CIDEr)"
+
+    def __init__(self, *, idf: IdfSource = "corpus", tokenizer: Tokenizer = "ptb", sigma: float = SIGMA) -> None:
+        super().__init__(idf=idf, tokenizer=tokenizer)
+        self.sigma = sigma
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (*super().signature_parts(), ("sigma", f"{self.sigma:g}"))
+
+    def penalty(self, corpus: Corpus) -> Floats:
+        # The official code's length is the number of bigrams.
+        candidate = corpus.per_pair(np.maximum(0, corpus.candidates.lengths() - 1))
+        reference = np.maximum(0, corpus.candidates.reference_lengths() - 1)
+        delta = (candidate - reference).astype(np.float64)
+        return np.e ** (-(delta**2) / (2 * self.sigma**2))  # CIDEr-R eq. 2
+
+
+@register
+class CiderPlain(Cider):
+    """CIDEr as first defined: no clipping, no length penalty."""
+
+    name = "cider-plain"
+    summary = "CIDEr without clipping and length penalty"
+    clip = False
+
+    def penalty(self, corpus: Corpus) -> Floats:
+        return np.ones(int(corpus.reference_counts.sum()))
+
+
+@register
+class CiderR(Cider):
+    """CIDEr-R: penalties for length, relative to the reference, and for repeated words."""
+
+    name = "cider-r"
+    paper = "dos Santos et al. 2021, W-NUT"
+    summary = "CIDEr that is robust to long references and punishes repeated words"
+
+    def __init__(
+        self,
+        *,
+        idf: IdfSource = "corpus",
+        tokenizer: Tokenizer = "ptb",
+        k_r: float = K_R,
+        formula: Literal["official", "paper"] = "official",
+    ) -> None:
+        super().__init__(idf=idf, tokenizer=tokenizer)
+        if not 0 <= k_r <= 1:
+            raise InputError(f"k_r is {k_r}", remedy="it weighs two penalties: take a number from 0 to 1")
+        if formula not in ("official", "paper"):
+            raise InputError(f"cider-r has no formula {formula!r}", remedy="take 'official' or 'paper'")
+        self.k_r = k_r
+        self.formula = formula
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (*super().signature_parts(), ("k_r", f"{self.k_r:g}"), ("formula", self.formula))
+
+    def repetition(self, corpus: Corpus) -> tuple[Floats, Floats, Floats]:
+        r"""Per pair the sum of log f(w); per candidate the distinct words and all words. Official words are ``\w+``."""
+        runs = corpus.references.word_runs(whole_tokens=self.formula == "paper")
+        logs, distinct, total = corpus.candidates.repetitions(runs)
+        return logs, distinct.astype(np.float64), total.astype(np.float64)
+
+    def penalty(self, corpus: Corpus) -> Floats:
+        candidate, reference = corpus.candidates.lengths(), corpus.candidates.reference_lengths()
+        # l(c), l(s): the official code takes bigrams + 1, which is the number of words, and 1 for an empty text.
+        candidate, reference = corpus.per_pair(np.maximum(1, candidate)), np.maximum(1, reference)
+        length_penalty = np.exp(-((candidate - reference) ** 2) / reference**2)  # Pen_L, eq. 5
+
+        logs, distinct, total = self.repetition(corpus)
+        root = distinct if self.formula == "official" else total  # the paper prints the exponent 1/l(c)
+        repetition_penalty = np.exp(logs / np.repeat(np.maximum(1, root), corpus.reference_counts))  # Pen_R, eq. 6
+        wordless = np.repeat(distinct == 0, corpus.reference_counts)
+        combined: Floats = repetition_penalty**self.k_r * length_penalty ** (1 - self.k_r)  # eq. 7
+        return np.where(wordless, 0.0, combined)
+
+    def notes(self, corpus: Corpus) -> tuple[str, ...]:
+        wordless = int((self.repetition(corpus)[1] == 0).sum())
+        if not wordless:
+            return super().notes(corpus)
+        captions = "1 caption has" if wordless == 1 else f"{wordless} captions have"
+        return (*super().notes(corpus), f"{captions} no words and score 0 (the official scorer gives NaN)")

@@ -1,0 +1,152 @@
+// References and candidates as numbers, and the loops of the n-gram metrics over them.
+#pragma once
+
+#include <memory>
+
+#include "ngrams.h"
+
+namespace caplens {
+
+// The references of every image, tokenised once; never changes after it was made, so threads may share it.
+class References {
+public:
+    References(nb::iterable groups, nb::object tokenizer);
+
+    std::size_t groups() const { return ends_.size(); }
+    std::span<const Id> texts(std::size_t group) const {
+        const std::size_t start = group == 0 ? 0 : ends_[group - 1];
+        return {members_.data() + start, ends_[group] - start};
+    }
+    const Tokens& tokens() const { return tokens_; }
+    const Vocabulary& vocabulary() const { return vocabulary_; }
+    const Tokenizer& tokenizer() const { return tokenizer_; }
+
+private:
+    Tokenizer tokenizer_;
+    Vocabulary vocabulary_;
+    Tokens tokens_;
+    std::vector<Id> members_;        // text ids, group after group
+    std::vector<std::size_t> ends_;  // where each group ends
+};
+
+// A document-frequency table from elsewhere: words, then n-grams as (index of prefix, index of last word).
+struct FrequencyTable {
+    std::vector<std::string> words;
+    std::span<const Id> prefixes, lasts;
+};
+
+// All n-grams of the references (and of a table, if one is given), each with an id: words first, then longer ones.
+class NgramIndex {
+public:
+    explicit NgramIndex(std::shared_ptr<const References> references, const FrequencyTable* table = nullptr);
+
+    const References& references() const { return *references_; }
+    const Vocabulary& vocabulary() const { return table_words_ ? *table_words_ : references_->vocabulary(); }
+    Id size() const { return grams_.end(); }
+    std::vector<std::uint64_t> keys() const { return grams_.keys(); }
+    std::span<const Id> ids(Id text) const {
+        const std::size_t start = text == 0 ? 0 : ends_[text - 1];
+        return {ids_.data() + start, ends_[text] - start};
+    }
+    // In how many groups each n-gram occurs.
+    std::vector<Id> document_frequency() const;
+    // The ids of the table's words.
+    const std::vector<Id>& table_ids() const { return table_ids_; }
+
+    // The n-grams of a caption; those that are unknown here get local ids, equal only among themselves.
+    void look_up(std::span<const Id> words, Grams& grams, SmallMap& unknown, std::vector<std::uint64_t>& scratch) const;
+
+private:
+    void add_text(std::span<const Id> words, std::vector<std::uint64_t>& scratch);
+
+    std::shared_ptr<const References> references_;
+    std::unique_ptr<Vocabulary> table_words_;  // the references' words and then the table's
+    std::vector<Id> table_ids_;
+    GramTable grams_;
+    std::vector<Id> ids_;
+    std::vector<std::size_t> ends_;
+};
+
+// What \w stands for in Python's regular expressions: letters and digits of any script, and the underscore.
+inline bool is_word_character(std::uint32_t code) { return code == '_' || Py_UNICODE_ISALNUM(code); }
+
+// The words that CIDEr-R's repetition penalty counts: whole tokens, or what the regular expression \w+ finds in them.
+class WordRuns {
+public:
+    WordRuns(std::shared_ptr<const References> references, bool whole_tokens);
+    template <class Visit>
+    void each(std::string_view token, Visit visit) const {
+        if (whole_tokens_)
+            visit(token);
+        else
+            each_run(token, is_word_character, visit);
+    }
+    void append(Id token, std::vector<Id>& runs) const;  // of a token that the references know
+    const Vocabulary& vocabulary() const { return vocabulary_; }
+    const References& references() const { return *references_; }
+
+private:
+    std::shared_ptr<const References> references_;
+    bool whole_tokens_;
+    Vocabulary vocabulary_;
+    std::vector<Id> ids_;
+    std::vector<std::size_t> ends_;
+};
+
+// What the numbers of somebody's token vocabulary mean, so that captions can come as numbers.
+class TokenMap {
+public:
+    TokenMap(std::shared_ptr<const References> references, nb::iterable words);
+    const std::shared_ptr<const References>& references() const { return references_; }
+    const std::shared_ptr<Vocabulary>& vocabulary() const { return vocabulary_; }
+    std::span<const Id> ids() const { return ids_; }
+
+private:
+    std::shared_ptr<const References> references_;
+    std::shared_ptr<Vocabulary> vocabulary_;
+    std::vector<Id> ids_;
+};
+
+// Captions to judge, each against one group of references.
+class Candidates {
+public:
+    Candidates(std::shared_ptr<const References> references, nb::iterable texts, std::vector<std::size_t> groups);
+    // Captions as numbers, row after row.
+    Candidates(const TokenMap& words, std::span<const std::int64_t> ids, std::span<const std::int64_t> lengths,
+               std::vector<std::size_t> groups);
+
+    std::size_t size() const { return texts_.size(); }
+    std::span<const Id> words(std::size_t row) const { return tokens_.words(texts_[row]); }
+    std::span<const Id> pieces(std::size_t row) const { return tokens_.pieces(texts_[row]); }
+    std::span<const Id> texts(std::size_t row) const { return references_->texts(groups_[row]); }
+    const Vocabulary& vocabulary() const { return *vocabulary_; }
+    const References& references() const { return *references_; }
+    // Where each row's pairs (candidate, reference) begin when all pairs stand in one line; one more entry than rows.
+    std::vector<std::int64_t> pair_starts() const;
+
+private:
+    void check_groups() const;
+
+    std::shared_ptr<const References> references_;
+    std::shared_ptr<Vocabulary> vocabulary_;  // the words that no reference has, on top of the references'
+    Tokens tokens_;
+    std::vector<Id> texts_;
+    std::vector<std::size_t> groups_;
+};
+
+// Per row: words, words of the reference closest in length, n-grams for n = 1..4, matched n-grams for n = 1..4.
+constexpr std::size_t kBleuColumns = 2 + 2 * kLongest;
+void bleu_counts(const Candidates& candidates, double* rows);
+
+// Per pair: length of the longest common subsequence, tokens of the candidate, tokens of the reference.
+void common_subsequences(const Candidates& candidates, std::int64_t* triples);
+
+// Per pair and n: the cosine of the tf-idf vectors, with the candidate's weights clipped at the reference's if asked.
+void cosines(const Candidates& candidates, const NgramIndex& index, std::span<const double> idf, double unseen, bool clip,
+             double* out);
+
+// Per pair: sum of log f(w) over the candidate's distinct words (CIDEr-R eq. 6); per row: distinct words, all words.
+void repetitions(const Candidates& candidates, const WordRuns& runs, double* log_sums, std::int64_t* distinct,
+                 std::int64_t* total);
+
+}  // namespace caplens

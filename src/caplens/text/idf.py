@@ -1,0 +1,213 @@
+"""Inverse document frequencies: in how many images' references does an n-gram occur?
+
+idf(w) = log(images) - log(max(1, document frequency of w)), counted over the evaluated references or kept in a table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.errors import InputError
+from caplens.files import write_atomically
+from caplens.native._kernels import NgramIndex
+from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
+
+FORMAT = "caplens-idf-1"
+Ids = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class IdfTable:
+    """Document frequencies of a corpus. N-grams of one image only are left out: they weigh the same as unknown ones."""
+
+    images: int
+    tokenizer: str
+    words: list[str]
+    """Sorted; word i has the number i, and the n-grams (n >= 2) count on from there."""
+    prefixes: Ids
+    """Per n-gram the number of its first n-1 words."""
+    lasts: Ids
+    """Per n-gram the number of its last word."""
+    frequencies: Ids
+    """Document frequencies of the words and then of the n-grams."""
+
+    @cached_property
+    def checksum(self) -> str:
+        """Names the content: equal tables have equal checksums, whatever order their captions came in."""
+        digest = hashlib.sha256(f"{FORMAT}\n{self.images}\n{self.tokenizer}\n".encode())
+        digest.update("\n".join(self.words).encode())
+        for array in (self.prefixes, self.lasts, self.frequencies):
+            digest.update(b"\n" + array.astype("<u4").tobytes())
+        return digest.hexdigest()[:12]
+
+    def __len__(self) -> int:
+        return len(self.frequencies)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as a safetensors file."""
+        from safetensors.numpy import save
+
+        words = np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
+        tensors: dict[str, NDArray[Any]] = {
+            "words": words,
+            "prefixes": self.prefixes,
+            "lasts": self.lasts,
+            "frequencies": self.frequencies,
+        }
+        about = {
+            "format": FORMAT,
+            "images": str(self.images),
+            "tokenizer": self.tokenizer,
+            "checksum": self.checksum,
+        }
+        write_atomically(path, save(tensors, about))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> IdfTable:
+        """Read a table that `save` wrote; a damaged or foreign file is refused."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(os.fspath(path), framework="numpy") as file:
+                about = file.metadata() or {}
+                if about.get("format") != FORMAT:
+                    raise InputError("not an idf table", where=str(path), remedy="make one: caplens idf build FILE")
+                words = file.get_tensor("words").tobytes().decode()
+                table = cls(
+                    images=int(about["images"]),
+                    tokenizer=about["tokenizer"],
+                    words=words.split("\n") if words else [],
+                    prefixes=file.get_tensor("prefixes"),
+                    lasts=file.get_tensor("lasts"),
+                    frequencies=file.get_tensor("frequencies"),
+                )
+        except FileNotFoundError:
+            raise InputError("no such idf table", where=str(path), remedy="make one: caplens idf build FILE") from None
+        except SafetensorError as error:
+            raise InputError(f"not an idf table ({error})", where=str(path)) from None
+        if table.checksum != about["checksum"]:
+            raise InputError("the idf table is damaged: its checksum differs", where=str(path), remedy="build it again")
+        return table
+
+
+IdfSource = str | os.PathLike[str] | IdfTable | Mapping[Any, Sequence[str]] | Sequence[Sequence[str]]
+"""Where idf comes from: "corpus" (the references at hand), a saved table, a caption file, or reference lists."""
+
+
+def build_idf(references: Iterable[Sequence[str]], tokenizer: Tokenizer = "ptb") -> IdfTable:
+    """Count document frequencies; one list of references is one image.
+
+    >>> table = build_idf([["a cat", "the cat"], ["a dog"]])
+    >>> table.images, table.words, table.frequencies.tolist()
+    (2, ['a'], [2])
+    """
+    return _as_table(ReferenceIndex(references, tokenizer))
+
+
+def _as_table(references: ReferenceIndex) -> IdfTable:
+    index = references.ngrams
+    frequencies = index.document_frequency()
+    words = references.kernel.words()
+    keys = index.keys()
+    prefixes, lasts = (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    # Numbers do not depend on the order of the captions: words by alphabet, n-grams by the numbers of their parts.
+    number = np.full(len(index), -1, dtype=np.int64)
+    kept_words = sorted(np.flatnonzero(frequencies[: len(words)] >= 2), key=lambda word: words[word])
+    number[kept_words] = np.arange(len(kept_words))
+    order = [np.array(kept_words, dtype=np.int64)]
+    level = np.flatnonzero(prefixes < len(words))
+    while len(level):
+        kept = level[frequencies[len(words) + level] >= 2]
+        kept = kept[np.lexsort((number[lasts[kept]], number[prefixes[kept]]))]
+        number[len(words) + kept] = sum(map(len, order)) + np.arange(len(kept))
+        order.append(len(words) + kept)
+        in_level = np.zeros(len(index), dtype=bool)
+        in_level[len(words) + level] = True
+        level = np.flatnonzero(in_level[prefixes])
+    chosen = np.concatenate(order)
+    longer = chosen[len(kept_words) :] - len(words)
+    return IdfTable(
+        images=len(references),
+        tokenizer=references.tokenizer,
+        words=[words[word] for word in kept_words],
+        prefixes=number[prefixes[longer]].astype(np.uint32),
+        lasts=number[lasts[longer]].astype(np.uint32),
+        frequencies=frequencies[chosen],
+    )
+
+
+def find_idf(source: IdfSource, tokenizer: Tokenizer) -> IdfTable | None:
+    """The table behind an `idf=` option; None for "corpus"."""
+    if isinstance(source, str) and source == "corpus":
+        return None
+    if isinstance(source, IdfTable):
+        table = source
+    elif isinstance(source, str | os.PathLike):
+        table = _from_file(Path(source), tokenizer)
+    else:
+        table = build_idf(source.values() if isinstance(source, Mapping) else source, tokenizer)
+    if table.tokenizer != tokenizer_name(tokenizer):
+        raise InputError(
+            f"the idf table counts words of the tokenizer {table.tokenizer}, this metric those of "
+            f"{tokenizer_name(tokenizer)}",
+            remedy="build the table with the same tokenizer",
+        )
+    return table
+
+
+def _from_file(path: Path, tokenizer: Tokenizer) -> IdfTable:
+    if path.suffix == ".safetensors":
+        return IdfTable.load(path)
+    from caplens.readers import read_references
+
+    if not path.exists():
+        raise InputError(
+            "no such file for idf",
+            where=str(path),
+            remedy="give 'corpus', a table made by `caplens idf build`, or a caption file",
+        )
+    return build_idf(read_references(path).values(), tokenizer)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """An idf for every n-gram of the references, and one for all others."""
+
+    index: NgramIndex
+    idf: NDArray[np.float64]
+    unseen: float
+    images: int
+
+
+def idf_weights(references: ReferenceIndex, table: IdfTable | None) -> Weights:
+    """Weights of the n-grams of these references, counted over themselves or taken from a table."""
+    return references.once(
+        ("idf", None if table is None else table.checksum),
+        lambda: _corpus_weights(references) if table is None else _table_weights(references, table),
+    )
+
+
+def _corpus_weights(references: ReferenceIndex) -> Weights:
+    return _weights(references.ngrams, references.ngrams.document_frequency(), len(references))
+
+
+def _table_weights(references: ReferenceIndex, table: IdfTable) -> Weights:
+    index = NgramIndex(references.kernel, table.words, table.prefixes, table.lasts)
+    frequencies = np.zeros(len(index), dtype=np.uint32)
+    frequencies[index.table_ids()] = table.frequencies
+    return _weights(index, frequencies, table.images)
+
+
+def _weights(index: NgramIndex, frequencies: Ids, images: int) -> Weights:
+    unseen = float(np.log(max(1, images)))
+    logs = np.log(np.maximum(1, np.arange(frequencies.max(initial=0) + 1)))
+    return Weights(index, unseen - logs[frequencies], unseen, images)

@@ -1,0 +1,107 @@
+"""Captions and references as token numbers, made once per evaluation and shared by every n-gram metric."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.errors import InputError
+from caplens.native._kernels import Candidates, NgramIndex, References, WordRuns
+
+if TYPE_CHECKING:
+    from caplens.metrics.base import Workspace
+
+Tokenizer = str | Callable[[str], Iterable[str]]
+"""How text becomes words: "ptb" (what coco-caption does), "whitespace", or a callable that returns strings."""
+T = TypeVar("T")
+
+
+def tokenizer_name(tokenizer: Tokenizer) -> str:
+    """What a signature calls a tokenizer.
+
+    >>> tokenizer_name("ptb"), tokenizer_name(str.split)
+    ('ptb', 'builtins.str.split')
+    """
+    if not callable(tokenizer):
+        if tokenizer not in ("ptb", "whitespace"):
+            raise InputError(f"no tokenizer is called {tokenizer!r}", remedy="take 'ptb', 'whitespace' or a callable")
+        return tokenizer
+    where = getattr(tokenizer, "__objclass__", tokenizer)
+    module = getattr(where, "__module__", None) or type(tokenizer).__module__
+    return f"{module}.{getattr(tokenizer, '__qualname__', type(tokenizer).__qualname__)}"
+
+
+class ReferenceIndex:
+    """The references of many images, tokenised, and what metrics derive from them; threads may share it."""
+
+    def __init__(self, references: Iterable[Sequence[str]], tokenizer: Tokenizer = "ptb") -> None:
+        self.tokenizer = tokenizer_name(tokenizer)
+        self.kernel = References(references, tokenizer)
+        self._kept: dict[Hashable, object] = {}
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was made under this key, made now if it is the first time."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            return self._kept[key]  # type: ignore[return-value]
+
+    @property
+    def ngrams(self) -> NgramIndex:
+        """Every n-gram of the references, n = 1 to 4."""
+        return self.once("ngrams", lambda: NgramIndex(self.kernel))
+
+    def word_runs(self, whole_tokens: bool) -> WordRuns:
+        r"""The words to count: tokens as they stand, or what ``\w+`` finds in them."""
+        return self.once(("word runs", whole_tokens), lambda: WordRuns(self.kernel, whole_tokens))
+
+
+class Corpus:
+    """Candidates and the references each is judged against. A *pair* is a candidate and one of its references."""
+
+    def __init__(self, references: ReferenceIndex, candidates: Candidates) -> None:
+        self.references, self.candidates = references, candidates
+        starts = candidates.pair_starts()
+        self.first_pairs: NDArray[np.int64] = starts[:-1]
+        self.reference_counts: NDArray[np.int64] = np.diff(starts)
+
+    @classmethod
+    def of(cls, candidates: Sequence[str], references: Sequence[Sequence[str]], tokenizer: Tokenizer = "ptb") -> Corpus:
+        """Row by row: the first candidate against the first list of references, and so on."""
+        index = ReferenceIndex(references, tokenizer)
+        return cls(index, Candidates(index.kernel, candidates, np.arange(len(candidates))))
+
+    @functools.cached_property
+    def bleu_counts(self) -> NDArray[np.float64]:
+        """Per candidate the counts that BLEU-1 to BLEU-4 are made of."""
+        return self.candidates.bleu_counts()
+
+    def sum_over_references(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the rows of each candidate's pairs, first reference first: the order decides the last bit."""
+        sums = np.zeros((len(self.first_pairs), *values.shape[1:]))
+        for place in range(int(self.reference_counts.max(initial=0))):
+            rows = np.flatnonzero(self.reference_counts > place)
+            sums[rows] += values[self.first_pairs[rows] + place]
+        return sums
+
+    def per_pair(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Each candidate's value repeated for each of its references."""
+        return np.repeat(values, self.reference_counts)
+
+
+def corpus_of(work: Workspace, tokenizer: Tokenizer) -> Corpus:
+    """The workspace's captions as token numbers; a caption without references has no pairs."""
+    captions = work.captions
+    references = captions.references if captions.references is not None else [()] * len(captions)
+    return work.once(
+        ("corpus", tokenizer_name(tokenizer), tokenizer), lambda: Corpus.of(captions.candidates, references, tokenizer)
+    )
