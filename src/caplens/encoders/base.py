@@ -1,0 +1,156 @@
+"""What an image-text encoder is: two towers that meet in one space.
+
+A subclass says how one picture becomes pixels and one text becomes token ids, and encodes a batch of either; sorting,
+padding, batching and decoding ahead are done here once for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Vectors = NDArray[np.float32]
+S = TypeVar("S")
+T = TypeVar("T")
+
+# Texts of a batch are padded to its longest, so a batch is as many tokens, not as many texts.
+TOKENS_PER_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """A text as its tokens: ids with start and end token, one vector each, and the vector of the whole."""
+
+    ids: tuple[int, ...]
+    vectors: Vectors
+    whole: Vectors
+
+
+class Encoder(ABC):
+    """An image tower and a text tower. Vectors come as the towers give them, not normalised, in float32."""
+
+    name: str
+    """What it is called in every signature."""
+    weights_hash: str
+    """The first 12 hex digits of the sha256 over its weights."""
+    dimension: int
+    context_length: int
+    """The most tokens of a text, start and end included."""
+    preprocessing: str
+    """How pictures are brought to size, in words that go into the cache key."""
+    prompt: str = ""
+    """What stands before a caption when nothing else is asked for."""
+    image_batch: int = 32
+
+    @property
+    def identity(self) -> str:
+        """Name and weights: two encoders with equal identity give equal vectors."""
+        return f"{self.name}@{self.weights_hash}"
+
+    @abstractmethod
+    def pixels(self, image: Image) -> Vectors:
+        """One picture, brought to size and scaled, as the image tower wants it."""
+
+    @abstractmethod
+    def encode_pixels(self, batch: Vectors) -> Vectors:
+        """One vector per picture of a batch."""
+
+    @abstractmethod
+    def tokenise(self, text: str) -> tuple[list[int], bool]:
+        """Token ids with start and end token, and whether the text was cut to the context length."""
+
+    @abstractmethod
+    def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
+        """Token vectors and whole vector of every text of a batch."""
+
+    def encode_ids_whole(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        """Only the whole vectors; towers that can save work by it do."""
+        return np.stack([text.whole for text in self.encode_ids(batch)])
+
+    def encode_images(self, images: Iterable[Image]) -> Vectors:
+        """One vector per picture; pictures may come from a generator and are not kept."""
+        parts = [self.encode_pixels(batch) for batch in self._batches(self.pixels(image) for image in images)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.dimension), np.float32)
+
+    def encode_prepared(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
+        """One vector per array of pixels, in batches as the arrays arrive."""
+        for batch in self._batches(prepared):
+            yield from self.encode_pixels(batch)
+
+    def _batches(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
+        waiting = iter(prepared)
+        while batch := list(islice(waiting, self.image_batch)):
+            yield np.stack(batch)
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """One vector per text; equal texts are encoded once."""
+        found: dict[tuple[int, ...], Vectors] = {}
+        keys = [tuple(self.tokenise(text)[0]) for text in texts]
+        for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
+            found.update(zip(batch, self.encode_ids_whole(batch), strict=True))
+        return np.stack([found[key] for key in keys]) if keys else np.zeros((0, self.dimension), np.float32)
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Token vectors of every text; equal texts are encoded once."""
+        found: dict[tuple[int, ...], TokenVectors] = {}
+        keys = [tuple(self.tokenise(text)[0]) for text in texts]
+        for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
+            found.update(zip(batch, self.encode_ids(batch), strict=True))
+        return [found[key] for key in keys]
+
+    def truncated(self, texts: Iterable[str]) -> int:
+        """How many texts are longer than the context and lose their end."""
+        return sum(self.tokenise(text)[1] for text in texts)
+
+
+def length_batches(sequences: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
+    """Cut sequences that are sorted by length into batches of about `TOKENS_PER_BATCH` tokens after padding.
+
+    >>> [len(batch) for batch in length_batches([(1,)] * 3 + [(1,) * 2048] * 2)]
+    [3, 1, 1]
+    """
+    batch: list[tuple[int, ...]] = []
+    for ids in sequences:
+        if batch and (len(batch) + 1) * len(ids) > TOKENS_PER_BATCH:
+            yield batch
+            batch = []
+        batch.append(ids)
+    if batch:
+        yield batch
+
+
+def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth: int = 64) -> Iterator[T]:
+    """`map` whose next results are made in threads while the caller is busy with the present one."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[T]] = deque()
+        source = iter(items)
+        try:
+            for item in islice(source, depth):
+                waiting.append(pool.submit(work, item))
+            while waiting:
+                result = waiting.popleft().result()
+                for item in islice(source, 1):
+                    waiting.append(pool.submit(work, item))
+                yield result
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Scale rows to length one, in float64; a zero row stays zero."""
+    wide = np.asarray(vectors, np.float64)
+    length = np.linalg.norm(wide, axis=-1, keepdims=True)
+    made: NDArray[np.float64] = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
+    return made

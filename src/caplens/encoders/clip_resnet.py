@@ -1,0 +1,83 @@
+"""CLIP's ResNet backbones, through open_clip where it is installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caplens.encoders import weights
+from caplens.encoders.base import Encoder, TokenVectors, Vectors
+from caplens.encoders.clip import MEAN, PROMPT, STD, centre_crop
+from caplens.encoders.clip_layouts import read_state
+from caplens.encoders.clip_tokens import ClipTokeniser
+from caplens.errors import InputError, MissingData
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class ResNetEncoder(Encoder):
+    """An open_clip model with a ResNet image tower."""
+
+    prompt = PROMPT
+
+    def __init__(self, model: Any, name: str, weights_hash: str) -> None:
+        self._model = model.eval().float()
+        self.name, self.weights_hash = name, weights_hash
+        self.dimension = int(model.text_projection.shape[1])
+        self.context_length = int(model.positional_embedding.shape[0])
+        self._tokeniser = ClipTokeniser.published(self.context_length)
+        self.size = int(np.max(model.visual.image_size))
+        self.preprocessing = f"bicubic-centre-{self.size}"
+
+    def pixels(self, image: Image) -> Vectors:
+        return centre_crop(image, self.size, MEAN, STD)
+
+    def encode_pixels(self, batch: Vectors) -> Vectors:
+        import torch
+
+        with torch.inference_mode():
+            made: Vectors = self._model.encode_image(torch.from_numpy(batch)).numpy()
+        return made
+
+    def tokenise(self, text: str) -> tuple[list[int], bool]:
+        return self._tokeniser(text)
+
+    def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
+        import torch
+
+        model = self._model
+        length = self.context_length  # open_clip's mask is made for the full length
+        padded = torch.tensor([[*ids, *[0] * (length - len(ids))] for ids in batch])
+        with torch.inference_mode():
+            states = model.token_embedding(padded) + model.positional_embedding
+            states = model.transformer(states, attn_mask=model.attn_mask)
+            rows = (model.ln_final(states) @ model.text_projection).numpy()
+        return [
+            TokenVectors(tuple(ids), row[: len(ids)].copy(), row[len(ids) - 1].copy())
+            for ids, row in zip(batch, rows, strict=True)
+        ]
+
+
+def load_resnet(backbone: str, source: str | os.PathLike[str] | None, *, allow_pickle: bool) -> ResNetEncoder:
+    """A ResNet CLIP from a weight file."""
+    if source is None:
+        raise MissingData(f"{backbone} is not on the hub in safetensors: pass weights=FILE with its weights")
+    try:
+        import open_clip
+    except (ImportError, RuntimeError):  # RuntimeError: a torchvision that does not fit the installed torch
+        raise MissingData(
+            f"{backbone} needs open_clip and a matching torchvision: pip install open_clip_torch"
+        ) from None
+    path: Path = weights.require(source)
+    model = open_clip.create_model(f"{backbone}-quickgelu", pretrained=None)
+    state = read_state(path, allow_pickle=allow_pickle)
+    try:
+        model.load_state_dict({key: value for key, value in state.items() if key in model.state_dict()})
+    except RuntimeError as error:
+        raise InputError(f"the weights do not fit {backbone} ({error})", where=os.fspath(path)) from None
+    return ResNetEncoder(model, f"clip-{backbone}:{path.stem}", weights.digest(path)[:12])

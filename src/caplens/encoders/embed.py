@@ -1,0 +1,205 @@
+"""Pictures, videos and texts to vectors through an encoder and the cache on disk; what cannot be read gets a reason."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from caplens.captions import Media, media_name
+from caplens.encoders.base import Encoder, TokenVectors, Vectors, ahead
+from caplens.encoders.cache import EmbeddingCache, key_of
+from caplens.errors import InputError
+from caplens.vision.fetch import is_url
+from caplens.vision.images import decode_image, read_media
+from caplens.vision.video import Sampling, decoder, frames
+
+NO_MEDIA = "no {} was given"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One vector per picture, NaN where there is none, and the reason by row."""
+
+    vectors: Vectors
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One matrix of frame vectors per video, None where there is none, and the reason by row."""
+
+    frames: list[Vectors | None]
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class Embedder:
+    """An encoder with its cache and the user's wishes."""
+
+    encoder: Encoder
+    cache: EmbeddingCache = field(default_factory=EmbeddingCache)
+    strict: bool = False
+    allow_urls: bool = False
+    progress: Callable[[str, int, int], None] | None = None
+
+    def images(self, media: Sequence[Media | None]) -> Seen:
+        """Encode every picture once, decoding the next ones meanwhile."""
+        rows = _rows_by_media(media)
+        vectors = np.full((len(media), self.encoder.dimension), np.nan, np.float32)
+        failures: dict[int, str] = {}
+        self._missing(media, "image", failures)
+        waiting: list[tuple[list[int], bytes, Vectors]] = []
+        done = 0
+
+        def flush() -> None:
+            nonlocal done
+            if not waiting:
+                return
+            made = self.encoder.encode_pixels(np.stack([pixels for _, _, pixels in waiting]))
+            self.cache.put({key: row[None] for (_, key, _), row in zip(waiting, made, strict=True)})
+            for (places, _, _), row in zip(waiting, made, strict=True):
+                vectors[places] = row
+            done += len(waiting)
+            waiting.clear()
+            self._report("pictures", done, len(rows))
+
+        for places, outcome in ahead(self._look, rows.values()):
+            if isinstance(outcome, InputError):
+                self._fail(outcome, places, failures)
+                done += 1
+            elif isinstance(outcome, tuple):
+                waiting.append((places, *outcome))
+                if len(waiting) == self.encoder.image_batch:
+                    flush()
+            else:
+                vectors[places] = outcome
+                done += 1
+        flush()
+        self._report("pictures", len(rows), len(rows))
+        return Seen(vectors, failures)
+
+    def _look(self, entry: tuple[Media, list[int]]) -> tuple[list[int], InputError | tuple[bytes, Vectors] | Vectors]:
+        """In a thread: a picture's vector from the cache, else its key and pixels, else what is wrong with it."""
+        media, places = entry
+        try:
+            data = read_media(media, allow_urls=self.allow_urls)
+            key = key_of(self.encoder.identity + self.encoder.preprocessing, "image", data)
+            known = self.cache.get([key])
+            if key in known:
+                return places, known[key][0]
+            return places, (key, self.encoder.pixels(decode_image(data, media_name(media))))
+        except InputError as error:
+            return places, error
+
+    def videos(self, media: Sequence[Media | None], sampling: Sampling) -> Watched:
+        """Encode the chosen frames of every video, streamed."""
+        rows = _rows_by_media(media)
+        matrices: list[Vectors | None] = [None] * len(media)
+        failures: dict[int, str] = {}
+        self._missing(media, "video", failures)
+        for done, (source, places) in enumerate(rows.values()):
+            try:
+                matrix = self._watch(source, sampling)
+            except InputError as error:
+                self._fail(error, places, failures)
+                continue
+            for row in places:
+                matrices[row] = matrix
+            self._report("videos", done + 1, len(rows))
+        return Watched(matrices, failures)
+
+    def _watch(self, media: Media, sampling: Sampling) -> Vectors:
+        if is_url(media_name(media)):
+            media = _InMemory(media_name(media), read_media(media, allow_urls=self.allow_urls))
+        kind = f"video {sampling} {decoder()}"
+        key = key_of(self.encoder.identity + self.encoder.preprocessing, kind, _digest(media))
+        known = self.cache.get([key])
+        if key in known:
+            return known[key]
+        shown = frames(media, sampling, allow_urls=self.allow_urls)
+        matrix = np.stack(list(self.encoder.encode_prepared(ahead(self.encoder.pixels, shown))))
+        self.cache.put({key: matrix})
+        return matrix
+
+    def texts(self, texts: Sequence[str]) -> Vectors:
+        """One vector per text."""
+        keys = {text: key_of(self.encoder.identity, "text", text) for text in dict.fromkeys(texts)}
+        known = self.cache.get(keys.values())
+        missing = [text for text, key in keys.items() if key not in known]
+        if missing:
+            made = {
+                keys[text]: row[None] for text, row in zip(missing, self.encoder.encode_texts(missing), strict=True)
+            }
+            self.cache.put(made)
+            known.update(made)
+        if not texts:
+            return np.zeros((0, self.encoder.dimension), np.float32)
+        return np.concatenate([known[keys[text]] for text in texts])
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Token vectors of every text; in the cache the last row is the vector of the whole."""
+        keys = {text: key_of(self.encoder.identity, "tokens", text) for text in dict.fromkeys(texts)}
+        known = self.cache.get(keys.values())
+        missing = [text for text, key in keys.items() if key not in known]
+        if missing:
+            encoded = zip(missing, self.encoder.encode_tokens(missing), strict=True)
+            made = {keys[text]: np.vstack([tokens.vectors, tokens.whole]) for text, tokens in encoded}
+            self.cache.put(made)
+            known.update(made)
+        found = {}
+        for text, key in keys.items():
+            ids = tuple(self.encoder.tokenise(text)[0])
+            found[text] = TokenVectors(ids, known[key][:-1], known[key][-1])
+        return [found[text] for text in texts]
+
+    def _missing(self, media: Sequence[Media | None], kind: str, failures: dict[int, str]) -> None:
+        for row, item in enumerate(media):
+            if item is None:
+                self._fail(InputError(NO_MEDIA.format(kind), where=f"row {row + 1}"), [row], failures)
+
+    def _fail(self, error: InputError, places: list[int], failures: dict[int, str]) -> None:
+        if self.strict:
+            raise error
+        failures.update(dict.fromkeys(places, str(error)))
+
+    def _report(self, task: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(task, done, total)
+
+
+def _rows_by_media(media: Sequence[Media | None]) -> dict[Any, tuple[Media, list[int]]]:
+    """Every picture once, with the rows that show it."""
+    rows: dict[Any, tuple[Media, list[int]]] = {}
+    for row, item in enumerate(media):
+        if item is not None:
+            key = os.fspath(item) if isinstance(item, str | os.PathLike) else id(item)
+            rows.setdefault(key, (item, []))[1].append(row)
+    return rows
+
+
+def _digest(media: Media) -> bytes:
+    """The hash of a video's bytes."""
+    if isinstance(media, str | os.PathLike):
+        if not os.path.isfile(media):
+            return b""  # `frames` says what is wrong with it
+        with open(media, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    with media.open() as stream:
+        return hashlib.sha256(stream.read()).digest()
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """A video that was fetched."""
+
+    name: str
+    data: bytes
+
+    def open(self) -> BinaryIO:
+        return io.BytesIO(self.data)
