@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 from caplens.captions import CaptionSet
 from caplens.evaluation import evaluate
 from caplens.metrics import list_metrics, load_metric
 from caplens.report import Report
+
+__version__ = version("caplens")
 
 __all__ = ["CaptionSet", "Report", "evaluate", "list_metrics", "load_metric"]

@@ -1,0 +1,226 @@
+"""Which metric can be gamed? Writes docs/gameability.md and its plots.
+
+    python tools/gameability.py --data DIR          # DIR holds coco/ and ciderr/
+
+Three experiments, none needs a picture:
+1. an honest caption with one of its words said again and again;
+2. an honest caption cut short or drawn out by saying it twice;
+3. a search that knows a few words of the reference and puts them together to please one metric. That is the place a
+   captioner is in when it is trained with the metric as reward: sure of some words, paid for a whole sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import caplens
+from caplens.errors import CaplensError
+from caplens.files import atomic_path, write_atomically
+from caplens.metrics.base import Metric
+from caplens.text.ptb import tokenise
+
+SEED = 7
+METRICS = ("cider-d", "cider-r", "bleu-4", "rouge-l", "meteor", "spice", "sent-sim", "caplens")
+N_GRAM_METRICS = ("cider-d", "cider-r", "bleu-4", "rouge-l")
+REPEATS = range(11)
+STRETCH = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Captions with their references, and the whole corpus for the idf."""
+
+    name: str
+    candidates: list[str]
+    references: list[list[str]]
+    corpus: list[list[str]]
+    metrics: tuple[str, ...]
+
+
+def english(data: Path, count: int) -> Texts:
+    """COCO: one person's caption against the four others'."""
+    images = json.loads((data / "coco/coco_captions.json").read_text())
+    captions = [image["captions"] for image in (images.values() if isinstance(images, dict) else images)]
+    chosen = random.Random(SEED).sample([texts for texts in captions if len(texts) >= 5], count)
+    return Texts(
+        "COCO, four references",
+        [texts[0] for texts in chosen],
+        [list(texts[1:5]) for texts in chosen],
+        [list(texts[1:5]) for texts in captions],
+        METRICS,
+    )
+
+
+def portuguese(data: Path, count: int) -> Texts:
+    """#PraCegoVer: a long description against another one of the same picture."""
+    with gzip.open(data / "ciderr/pracegover_duplications.json.gz", "rt", encoding="utf-8") as file:
+        groups = [[entry["caption"] for entry in group] for group in json.load(file).values()]
+    pairs = [
+        group[:2] for group in groups if len(group) > 1 and all(20 <= len(text.split()) <= 80 for text in group[:2])
+    ]
+    chosen = random.Random(SEED).sample(pairs, min(count, len(pairs)))
+    return Texts(
+        "#PraCegoVer, one long reference",
+        [pair[0] for pair in chosen],
+        [[pair[1]] for pair in chosen],
+        [[group[0]] for group in groups],
+        N_GRAM_METRICS,
+    )
+
+
+def load(texts: Texts) -> dict[str, Metric]:
+    """The metrics that can run here, CIDEr's with the idf of the whole corpus."""
+    made = {}
+    for name in texts.metrics:
+        try:
+            metric = caplens.load_metric(name, **({"idf": texts.corpus} if name.startswith("cider") else {}))
+            caplens.evaluate(["a dog"], [["a dog"]], metrics=[metric])
+        except CaplensError as error:
+            print(f"{name} is left out: {error}")
+        else:
+            made[name] = metric
+    return made
+
+
+def mean_score(metric: Metric, candidates: list[str], references: list[list[str]]) -> float:
+    return float(np.mean(caplens.evaluate(candidates, references, metrics=[metric])[metric.name].scores))
+
+
+def repeat_a_word(text: str, times: int) -> str:
+    """The longest word said again, where it stands."""
+    words = text.split()
+    longest = max(range(len(words)), key=lambda position: len(words[position]))
+    return " ".join([*words[: longest + 1], *[words[longest]] * times, *words[longest + 1 :]])
+
+
+def stretch(text: str, factor: float) -> str:
+    words = text.split()
+    return " ".join((words * 3)[: max(1, round(len(words) * factor))])
+
+
+def please(metric: Metric, texts: Texts, longest: int, known: int, patience: int = 2) -> tuple[list[str], float]:
+    """For each reference, the text that a greedy search finds to score best from a few known words.
+
+    Every step adds the word that scores best; a text that has not improved for `patience` words is done.
+    """
+    tokens = [text.split() for text in tokenise([references[0] for references in texts.references])]
+    frequent = [word for word, _ in Counter(word for words in tokens for word in words).most_common(12)]
+    draw = random.Random(SEED)
+    rare = [sorted({word for word in words if word not in frequent}) for words in tokens]
+    allowed = [[*frequent, *draw.sample(words, min(known, len(words)))] for words in rare]
+    built: list[list[str]] = [[] for _ in tokens]
+    best: list[tuple[float, list[str]]] = [(0.0, []) for _ in tokens]
+    going = set(range(len(tokens)))
+    for _ in range(longest):
+        rows = [(row, word) for row in sorted(going) for word in allowed[row]]
+        if not rows:
+            break
+        scores = caplens.evaluate(
+            [" ".join([*built[row], word]) for row, word in rows],
+            [texts.references[row][:1] for row, _ in rows],
+            metrics=[metric],
+        )[metric.name].scores
+        step: dict[int, tuple[float, str]] = {}
+        for (row, word), score in zip(rows, scores, strict=True):
+            if row not in step or score > step[row][0]:
+                step[row] = (float(score), word)
+        for row, (score, word) in step.items():
+            built[row].append(word)
+            if score > best[row][0]:
+                best[row] = (score, list(built[row]))
+            elif len(built[row]) - len(best[row][1]) > patience:
+                going.discard(row)
+    return [" ".join(words) for _, words in best], float(np.mean([score for score, _ in best]))
+
+
+def repeated_share(texts: list[str]) -> float:
+    """Share of the words that were said before in the same text."""
+    words = [text.split() for text in texts]
+    return sum(len(said) - len(set(said)) for said in words) / max(1, sum(map(len, words)))
+
+
+def plot(path: Path, curves: dict[str, dict[str, list[float]]], x: list[float], label: str) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6 * len(curves), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+    for axes, (title, lines) in zip(panels, curves.items(), strict=True):
+        for name, values in lines.items():
+            axes.plot(x, values, marker=".", label=name, linestyle="-" if name.startswith("cider") else "--")
+        axes.axhline(1, color="grey", linewidth=0.6)
+        axes.set(title=title, xlabel=label)
+        axes.legend(fontsize=8)
+        axes.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("score relative to the honest caption")
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
+
+
+def table(curves: dict[str, list[float]], x: list[float], first: str) -> str:
+    head = f"| {first} | " + " | ".join(f"{value:g}" for value in x) + " |\n"
+    rule = "|---|" + "---|" * len(x) + "\n"
+    return head + rule + "".join(f"| {n} | " + " | ".join(f"{v:.2f}" for v in vs) + " |\n" for n, vs in curves.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--output", type=Path, default=Path("docs"))
+    parser.add_argument("--count", type=int, default=300, help="captions per set")
+    options = parser.parse_args()
+    sets = [english(options.data, options.count), portuguese(options.data, options.count)]
+    repeats: dict[str, dict[str, list[float]]] = {}
+    lengths: dict[str, dict[str, list[float]]] = {}
+    searches: list[str] = []
+    for texts in sets:
+        metrics = load(texts)
+        honest = {name: mean_score(metric, texts.candidates, texts.references) for name, metric in metrics.items()}
+        for curves, change, values in ((repeats, repeat_a_word, REPEATS), (lengths, stretch, STRETCH)):
+            changed = [[change(text, value) for text in texts.candidates] for value in values]
+            curves[texts.name] = {
+                name: [mean_score(metric, candidates, texts.references) / honest[name] for candidates in changed]
+                for name, metric in metrics.items()
+            }
+        some = 100 if texts.metrics == N_GRAM_METRICS else 40
+        few = Texts(texts.name, texts.candidates[:some], texts.references[:some], texts.corpus, texts.metrics)
+        for name, metric in metrics.items():
+            found, reached = please(metric, few, longest=60, known=5)
+            lengths_found = [len(text.split()) for text in found]
+            wanted = [len(references[0].split()) for references in few.references]
+            searches.append(
+                f"| {texts.name} | {name} | {reached:.3f} | {np.mean(lengths_found):.1f} of {np.mean(wanted):.1f} "
+                f"| {100 * repeated_share(found):.0f} % | {max(found[:12], key=len)[:150]} |"
+            )
+            print(searches[-1], flush=True)
+    plot(options.output / "gameability-repeats.svg", repeats, list(REPEATS), "times one word is said again")
+    plot(options.output / "gameability-length.svg", lengths, list(STRETCH), "length relative to the honest caption")
+    parts = [
+        "# Which metric can be gamed?\n",
+        f"Written by `python tools/gameability.py --data DIR` (caplens {caplens.__version__}, {options.count} captions "
+        "per set, seed 7). A value of 1 is the score of the honest caption, one that a person wrote; a metric that is "
+        "hard to game falls as the caption gets worse.\n",
+        "## One word said again and again\n",
+        "![score against repeats](gameability-repeats.svg)\n",
+        *(f"{name}\n\n{table(curves, list(REPEATS), 'times repeated')}" for name, curves in repeats.items()),
+        "## Cut short, or drawn out by saying it again\n",
+        "![score against length](gameability-length.svg)\n",
+        *(f"{name}\n\n{table(curves, list(STRETCH), 'length')}" for name, curves in lengths.items()),
+        "## A search that pleases the metric\n",
+        "The search knows five rarer words of one reference and the twelve most frequent words, and adds whatever word "
+        "scores best. A metric that pays for length with the known words makes it repeat them.\n",
+        "| set | metric | score reached | words (of the reference's) | repeated words | example |\n"
+        "|---|---|---|---|---|---|\n" + "\n".join(searches) + "\n",
+    ]
+    write_atomically(options.output / "gameability.md", "\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()
