@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 from caplens.captions import CaptionSet, Media
 from caplens.errors import InputError
 from caplens.evaluation import evaluate
-from caplens.files import write_atomically
+from caplens.files import json_text, write_atomically
 from caplens.metrics.base import Floats, Metric, Progress, Result, silent
 from caplens.resampling import bootstrap_sums, interval, share_at_least, swap_sums
 
@@ -88,7 +87,7 @@ class Comparison:
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write `to_dict` as a json file."""
-        write_atomically(path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False) + "\n")
+        write_atomically(path, json_text(self.to_dict()) + "\n")
 
 
 def compare(

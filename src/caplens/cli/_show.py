@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caplens.files import write_atomically
+from caplens.files import json_text, write_atomically
 from caplens.metrics.base import Progress, silent
 
 JsonTarget = Annotated[
@@ -25,19 +24,12 @@ def write_json(target: str | None, value: Any) -> None:
     """Write a verb's result where `--json` said; nothing if it was not given."""
     if target is None:
         return
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain) + "\n"
+    text = json_text(value) + "\n"
     if target == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
     else:
         write_atomically(target, text)
-
-
-def plain(value: Any) -> Any:
-    """numpy values as json takes them."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be written as json")
 
 
 def say(json_target: str | None, text: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +11,14 @@ import numpy as np
 
 from caplens.captions import CaptionSet
 from caplens.errors import MissingData
-from caplens.files import write_atomically
+from caplens.files import json_text, write_atomically
 from caplens.metrics.base import Result
+from caplens.resampling import bootstrap_sums, interval
 
 if TYPE_CHECKING:
     import pandas
+
+MANY = 20_000
 
 
 class Report:
@@ -48,14 +50,38 @@ class Report:
         shown = ", ".join(f"{result.name} {result.score:.4f}" for result in self)
         return f"<Report of {len(self.captions)} captions: {shown}>"
 
+    def intervals(self, samples: int = 1000, seed: int = 12345) -> dict[str, tuple[float, float]]:
+        """95 % bootstrap intervals of the corpus scores; none for one caption, or for so many that it would take long.
+
+        Above `MANY` captions the interval is narrower than the digits people print.
+        """
+        if not 1 < len(self.captions) <= MANY:
+            return {}
+        usable = {result.name: ~np.isnan(result.statistics).any(axis=1) for result in self}
+        by_rows: dict[bytes, list[Result]] = {}
+        for result in self:  # metrics that were computed on the same captions share the draws
+            if usable[result.name].any():
+                by_rows.setdefault(usable[result.name].tobytes(), []).append(result)
+        found = {}
+        for results in by_rows.values():
+            rows = usable[results[0].name]
+            widths = [result.statistics.shape[1] for result in results]
+            drawn = bootstrap_sums(np.hstack([result.statistics[rows] for result in results]), samples, seed)
+            parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
+            for result, sums in zip(results, parts, strict=True):
+                found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+        return {result.name: found[result.name] for result in self if result.name in found}
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values; NaN becomes None so that any json reader takes it."""
+        intervals = self.intervals()
         return {
             "captions": len(self.captions),
             "ids": self.captions.ids,
             "metrics": {
                 result.name: {
                     "score": _plain(result.score),
+                    "interval": list(intervals[result.name]) if result.name in intervals else None,
                     "signature": result.signature,
                     "scores": [_plain(score) for score in result.scores.tolist()],
                     "notes": list(result.notes),
@@ -69,8 +95,7 @@ class Report:
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write `to_dict` as a json file."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, default=_jsonable, allow_nan=False)
-        write_atomically(path, text + "\n")
+        write_atomically(path, json_text(self.to_dict()) + "\n")
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per caption: id, candidate, and a column per metric."""
@@ -78,8 +103,10 @@ class Report:
             import pandas
         except ImportError:
             raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
-        columns = {result.name: result.scores for result in self}
-        return pandas.DataFrame({"id": self.captions.ids, "candidate": self.captions.candidates, **columns})
+        # As objects: a data frame's own text type refuses half characters, which captions may hold.
+        texts = {"id": self.captions.ids, "candidate": self.captions.candidates}
+        columns = {name: pandas.Series(column, dtype=object) for name, column in texts.items()}
+        return pandas.DataFrame({**columns, **{result.name: result.scores for result in self}})
 
     def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write one self-contained page."""
@@ -90,11 +117,3 @@ class Report:
 
 def _plain(value: float) -> float | None:
     return None if np.isnan(value) else value
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} cannot be written as json")

@@ -1,0 +1,61 @@
+"""`caplens score`: judge one file of captions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli._arguments import (
+    Images,
+    Metrics,
+    Options,
+    References,
+    Videos,
+    default_metrics,
+    read_options,
+    split_names,
+)
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+
+
+def command(
+    predictions: Annotated[
+        Path, typer.Argument(help="Captions: COCO results, json, jsonl, csv, parquet, tar or folder.")
+    ],
+    references: References = None,
+    images: Images = None,
+    videos: Videos = None,
+    metrics: Metrics = None,
+    option: Options = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
+    json: JsonTarget = None,
+) -> None:
+    """Score captions; without --metrics, with the quick ones that run on what is given."""
+    from caplens.evaluation import evaluate
+    from caplens.readers import read_captions
+    from caplens.report.table import SCORE_COLUMNS, SCORE_NUMBERS, score_rows
+
+    captions = read_captions(predictions, references, images, videos)
+    asked = split_names(metrics) if metrics is not None else []
+    visual = captions.images is not None or captions.videos is not None
+    names = asked or default_metrics(captions.references is not None, visual)
+    with progress_bar() as progress:
+        report = evaluate(captions, metrics=names, progress=progress, strict=strict, **read_options(option))
+
+    write_json(json, report.to_dict())
+    if html is not None:
+        report.to_html(html, title=predictions.name)
+    show_table(json, SCORE_COLUMNS, score_rows(report), right=SCORE_NUMBERS)
+    for result in report:
+        say(json, f"{result.name}: {result.signature}")
+    for target in (html, None if json == "-" else json):
+        if target is not None:
+            say(json, f"wrote {target}")
+    for name, reason in report.errors.items():
+        print(f"{name} was not computed: {reason}", file=sys.stderr)
+    if asked and report.errors:
+        raise typer.Exit(2)

@@ -1,0 +1,67 @@
+"""Which captions a page keeps when there are too many: the extremes of every metric, failures, and an even spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from caplens.report.report import Report
+
+MOST_ROWS = 5_000
+TEXT_BUDGET = 3_000_000
+"""Characters of captions and references on one page."""
+EXTREMES = 50
+"""How many of the worst and of the best captions of each metric are always kept."""
+LONGEST = 2_000
+"""Characters of one caption or reference that are shown."""
+
+
+def extremes(report: Report, count: int) -> Iterator[int]:
+    """Rows of the worst and best captions of every metric, the very worst and best first; rows may repeat."""
+    orders = []
+    for result in report:
+        order = np.argsort(result.scores, kind="stable")  # NaN goes to the end
+        orders.append(order[: int(np.isfinite(result.scores).sum())])
+    for place in range(count):
+        for order in orders:
+            if place < len(order):
+                yield int(order[place])
+                yield int(order[-1 - place])
+
+
+def choose_rows(report: Report) -> list[int]:
+    """The rows a page keeps, in the order of the set."""
+    total = len(report.captions)
+    kept: dict[int, None] = {}
+    left = TEXT_BUDGET
+    for row in _by_importance(report, total):
+        if row in kept:
+            continue
+        left -= _size(report, row)
+        if kept and (left < 0 or len(kept) >= MOST_ROWS):
+            break
+        kept[row] = None
+    return sorted(kept)
+
+
+def _by_importance(report: Report, total: int) -> Iterator[int]:
+    yield from extremes(report, EXTREMES)
+    for result in report:
+        yield from list(result.failures)[:EXTREMES]
+    step = max(1, -(-total // MOST_ROWS))
+    for start in range(step):
+        yield from range(start, total, step)
+
+
+def _size(report: Report, row: int) -> int:
+    texts = [report.captions.candidates[row], *(report.captions.references or [[]] * (row + 1))[row]]
+    return sum(min(LONGEST, len(text)) for text in texts)
+
+
+def shorten(text: str) -> str:
+    """
+    >>> shorten("a cat"), len(shorten("a" * 9999))
+    ('a cat', 2001)
+    """
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

@@ -1,0 +1,158 @@
+"""The page in a real browser: searching, sorting, filtering, explaining, and no error in the console."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.toys import Blind, Overlap, Picky
+
+import caplens
+
+pytestmark = pytest.mark.browser
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --window-size=1200,900"
+)
+CAPTIONS = {
+    "zebra": "a zebra eats grass",
+    "cat": "a cat sleeps",
+    "markup": "<b>bold</b> cat & dog",
+    "lost": "broken",
+    "silent": "",
+}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("no chromium with chromedriver on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(service=webdriver.ChromeService(driver), options=options)
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture
+def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """The page of five captions, freshly opened; afterwards the console must be empty."""
+    references = {name: ["a cat sleeps", "a zebra on the grass"] for name in CAPTIONS}
+    report = caplens.evaluate(CAPTIONS, references, metrics=[Overlap(), Picky(), Blind()])
+    report.to_html(tmp_path / "page.html")
+    browser.get((tmp_path / "page.html").as_uri())
+    yield browser
+    assert browser.get_log("browser") == []
+
+
+def listed(page: Any) -> list[str]:
+    """The ids of the captions in the list, from top to bottom."""
+    found: list[str] = page.execute_script("return [...document.querySelectorAll('#list .id')].map(n => n.textContent)")
+    return found
+
+
+def choose(page: Any, control: str, value: str) -> None:
+    page.execute_script(
+        "const node = document.getElementById(arguments[0]); node.value = arguments[1];"
+        "node.dispatchEvent(new Event('input', {bubbles: true}))",
+        control,
+        value,
+    )
+
+
+def find(page: Any, selector: str) -> Any:
+    return page.find_element("css selector", selector)
+
+
+def test_all_captions_are_listed_in_file_order(page: Any) -> None:
+    assert listed(page) == list(CAPTIONS)
+    assert find(page, "#count").text == "5 captions"
+
+
+def test_search_filters_and_marks(page: Any) -> None:
+    find(page, "body").send_keys("/")
+    page.switch_to.active_element.send_keys("EATS zebra")
+    assert listed(page) == ["zebra"]
+    assert find(page, "#count").text == "1 of 5 captions"
+    assert find(page, "#list mark").text == "zebra"
+    page.switch_to.active_element.send_keys("\ue00c")  # Escape
+    assert len(listed(page)) == 5
+
+
+def test_sorting_by_a_metric_puts_unscored_captions_last(page: Any) -> None:
+    choose(page, "metric", "1")
+    choose(page, "order", "up")
+    assert listed(page) == ["silent", "cat", "zebra", "markup", "lost"]
+    choose(page, "order", "down")
+    assert listed(page) == ["markup", "zebra", "cat", "silent", "lost"]
+
+
+def test_bounds_and_kinds_filter(page: Any) -> None:
+    choose(page, "metric", "0")
+    choose(page, "low", "50")
+    assert listed(page) == ["zebra", "cat"]
+    find(page, ".tools button[type=reset]").click()
+    page.execute_script("return new Promise(done => setTimeout(done, 50))")
+    assert len(listed(page)) == 5
+    choose(page, "show", "unscored")
+    assert listed(page) == ["lost"]
+    assert "Not scored by toy-picky: the <picture> cannot be read" in find(page, "#list .reason").text
+    choose(page, "show", "empty")
+    assert listed(page) == ["silent"]
+
+
+def test_a_bar_of_the_histogram_filters(page: Any) -> None:
+    bars = page.find_elements("css selector", ".histogram svg[data-metric='0'] .catch")
+    page.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", bars[-1])
+    assert listed(page) == ["zebra", "cat"]
+
+
+def test_worst_and_best_follow_the_metric(page: Any) -> None:
+    find(page, ".tabs button[data-metric='0']").click()
+    best = page.find_elements("css selector", "#best .id")
+    worst = page.find_elements("css selector", "#worst .id")
+    assert best[0].text == "cat"
+    assert worst[0].text in {"lost", "silent"}
+    assert not {node.text for node in best} & {node.text for node in worst}
+
+
+def test_markup_in_a_caption_is_shown_as_text(page: Any) -> None:
+    choose(page, "search", "bold")
+    assert find(page, "#list .candidate").text == "<b>bold</b> cat & dog"
+    assert page.find_elements("css selector", "#list .candidate b") == []
+
+
+def test_why_marks_the_words(page: Any) -> None:
+    choose(page, "search", "zebra eats")
+    find(page, "#list .why summary").click()
+    page.execute_script("return new Promise(done => setTimeout(done, 50))")
+    wrong = page.find_elements("css selector", "#list .words .is-wrong")
+    assert [node.text for node in wrong] == ["eats"]
+    assert "cat on sleeps the" in find(page, "#list .chips").text.replace("\n", " ")
+
+
+def test_nothing_is_wider_than_a_phone(page: Any) -> None:
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    )
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 360
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_an_empty_report_opens_without_errors(browser: Any, tmp_path: Path) -> None:
+    caplens.evaluate([], [], metrics=[Picky()]).to_html(tmp_path / "none.html")
+    browser.get((tmp_path / "none.html").as_uri())
+    assert "0 captions" in find(browser, ".facts").text
+    assert browser.get_log("browser") == []
