@@ -63,7 +63,7 @@ def command(
     show_table(json, COLUMNS, _rows(found), right=NUMBERS)
     say(json, f"{found.captions:,} captions, {samples:,} draws, seed {seed}; * p < {SIGNIFICANT}, ** p < 0.01 (swap)")
     for metric in found.metrics.values():
-        say(json, f"{metric.name}: {metric.signature}")
+        say(json, metric.signature)
     for name, reason in found.errors.items():
         print(f"{name} was not computed: {reason}", file=sys.stderr)
     if asked and found.errors:

@@ -23,7 +23,7 @@ CORE = ("numpy", "scipy", "Pillow", "typer", "rich", "jinja2", "safetensors")
 
 def command(json: JsonTarget = None) -> None:
     """Check this installation: versions, optional packages, native kernels, caches. Exit code 1 if it is broken."""
-    findings = [*_versions(), _kernels(), *_caches()]
+    findings = [*_versions(), _kernels(), *_weights(), *_caches()]
     write_json(json, {"ok": all(found["state"] != "broken" for found in findings), "findings": findings})
     rows = [[found["state"], found["what"], found["detail"]] for found in findings]
     show_table(json, ["state", "what", "detail"], rows)
@@ -55,11 +55,27 @@ def _versions() -> list[dict[str, Any]]:
 
 
 def _kernels() -> dict[str, Any]:
+    """The compiled part loads and gives the right answer to a small question."""
     try:
-        from caplens.native import _kernels as kernels
+        from caplens.evaluation import evaluate
+
+        score = evaluate(["A dog swims."], [["a dog swims"]], metrics=["rouge-l"])["rouge-l"].score
     except ImportError as error:
-        return _found("broken", "native kernels", f"{error}; reinstall: pip install --force-reinstall caplens")
-    return _found("ok", "native kernels", str(kernels.__file__))
+        return _found("broken", "native kernels", f"{error}; reinstall caplens")
+    if score != 1.0:
+        return _found("broken", "native kernels", f"rouge-l of equal captions is {score}; reinstall caplens")
+    return _found("ok", "native kernels", "self-check passed")
+
+
+def _weights() -> list[dict[str, Any]]:
+    from caplens.encoders import weights
+
+    findings = []
+    for name, model in weights.models().items():
+        path = weights.find(name)
+        detail = f"{model.what}: caplens weights fetch {name}" if path is None else str(path)
+        findings.append(_found("absent" if path is None else "ok", f"weights: {name}", detail))
+    return findings
 
 
 def _caches() -> list[dict[str, Any]]:

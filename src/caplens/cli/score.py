@@ -51,7 +51,7 @@ def command(
         report.to_html(html, title=predictions.name)
     show_table(json, SCORE_COLUMNS, score_rows(report), right=SCORE_NUMBERS)
     for result in report:
-        say(json, f"{result.name}: {result.signature}")
+        say(json, result.signature)
     for target in (html, None if json == "-" else json):
         if target is not None:
             say(json, f"wrote {target}")

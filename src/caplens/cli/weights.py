@@ -52,8 +52,12 @@ def fetch(
 
 
 @app.command()
-def path(name: Annotated[str, typer.Argument(help="A name from `caplens weights list`.")]) -> None:
+def path(
+    name: Annotated[str, typer.Argument(help="A name from `caplens weights list`.")], json: JsonTarget = None
+) -> None:
     """Print where a model is; an error with the remedy if it is not here."""
     from caplens.encoders import weights
 
-    typer.echo(weights.require(name))
+    found = str(weights.require(name))
+    write_json(json, {name: found})
+    say(json, found)

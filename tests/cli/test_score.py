@@ -1,0 +1,105 @@
+"""`caplens score`: what it computes, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "captions.jsonl"
+QUICK = ["bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l", "cider-d", "cider-r"]
+
+
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    """Three captions without references; one of them cannot be scored by toy-picky."""
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps({"x": "a cat", "y": "broken", "z": ""}))
+    return path
+
+
+@pytest.fixture
+def references(tmp_path: Path) -> Path:
+    path = tmp_path / "references.json"
+    path.write_text(json.dumps({name: ["a cat sleeps"] for name in "xyz"}))
+    return path
+
+
+def test_the_example_runs_with_what_it_has_and_writes_a_page(run: Run, tmp_path: Path) -> None:
+    shown = run("score", EXAMPLE, "--html", tmp_path / "out" / "demo.html", "--json", tmp_path / "out" / "demo.json")
+    assert shown.code == 0, shown.stderr
+    report = json.loads((tmp_path / "out" / "demo.json").read_text())
+    assert set(QUICK) <= set(report["metrics"])
+    assert report["captions"] == 12
+    assert f"{report['metrics']['bleu-4']['score'] * 100:.2f}  ×100" in shown.stdout
+    assert report["metrics"]["cider-r"]["signature"] in shown.stdout
+    page = (tmp_path / "out" / "demo.html").read_text("utf-8")
+    assert page.count("data:image/jpeg") == 12
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["demo.html", "demo.json"]
+
+
+def test_json_on_standard_output_is_alone_there(run: Run) -> None:
+    shown = run("score", EXAMPLE, "--metrics", "bleu,rouge-l", "--json")
+    assert list(json.loads(shown.stdout)["metrics"]) == QUICK[:5]
+
+
+def test_references_come_from_a_second_file(run: Run, captions: Path, references: Path) -> None:
+    shown = run("score", captions, "--references", references, "-m", "rouge-l", "--json", "-")
+    assert shown.code == 0
+    assert json.loads(shown.stdout)["metrics"]["rouge-l"]["scores"][1:] == [0.0, 0.0]
+
+
+@pytest.mark.usefixtures("toys")
+def test_options_reach_the_metric_with_their_type(run: Run, captions: Path, references: Path) -> None:
+    shown = run("score", captions, "-r", references, "-m", "toy-overlap", "-o", "floor=0.25", "--json")
+    assert json.loads(shown.stdout)["metrics"]["toy-overlap"]["scores"] == [1.0, 0.25, 0.25]
+    wrong = run("score", captions, "-r", references, "-m", "toy-overlap", "-o", "flor=1")
+    assert wrong.code == 2
+    assert "did you mean floor" in wrong.stderr
+    assert run("score", captions, "-m", "toy-picky", "-o", "floor").code == 2
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_metric_asked_for_that_cannot_run_gives_2_after_the_others_are_written(
+    run: Run, captions: Path, tmp_path: Path
+) -> None:
+    shown = run("score", captions, "-m", "toy-blind,toy-picky", "--json", tmp_path / "out.json")
+    assert shown.code == 2
+    assert "toy-blind was not computed: toy-blind looks at the image" in shown.stderr
+    assert "2 of 3" in shown.stdout
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["metrics"]["toy-picky"]["failures"] == {"y": "the <picture> cannot be read"}
+
+
+@pytest.mark.usefixtures("toys")
+def test_strict_stops_at_the_first_reason(run: Run, captions: Path, tmp_path: Path) -> None:
+    shown = run("score", captions, "-m", "toy-picky,toy-blind", "--strict", "--json", tmp_path / "out.json")
+    assert shown.code == 2
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_without_references_or_pictures_only_the_length_is_computed(run: Run, captions: Path) -> None:
+    shown = run("score", captions, "--json")
+    assert shown.code == 0
+    assert json.loads(shown.stdout)["metrics"]["length"]["scores"] == [2.0, 1.0, 0.0]
+
+
+def test_bad_input_is_named_with_its_row(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"id": "a", "caption": "fine"}\n{"id": "b", "caption": 7}\n')
+    shown = run("score", path)
+    assert (shown.code, shown.stdout) == (2, "")
+    assert "bad.jsonl" in shown.stderr
+    assert "'b'" in shown.stderr
+    assert run("score", tmp_path / "absent.json").code == 2
+
+
+def test_notes_about_a_number_go_to_standard_error(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"id": "a", "caption": "a cat", "references": ["a cat"]}\n')
+    shown = run("score", path, "-m", "cider-d", "--json")
+    assert shown.code == 0
+    assert shown.stderr.startswith("note: cider-d: ")
+    assert json.loads(shown.stdout)["metrics"]["cider-d"]["notes"]
