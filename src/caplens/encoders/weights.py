@@ -156,6 +156,19 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def signature_name(name_or_path: str | os.PathLike[str]) -> str:
+    """What signatures call a model: its name in the table, which fixes the bytes, else a name and a sum."""
+    name = os.fspath(name_or_path)
+    found = None if name in models() else find(name_or_path)
+    return name if found is None else f"{Path(name).name}@{_short_sum(found)}"
+
+
+@functools.cache
+def _short_sum(path: Path) -> str:
+    parts = sorted(path.rglob("*.safetensors")) if path.is_dir() else [path]
+    return hashlib.sha256("".join(digest(part) for part in parts).encode()).hexdigest()[:12]
+
+
 def _unknown(name: str) -> InputError:
     known = ", ".join(models())
     return InputError(

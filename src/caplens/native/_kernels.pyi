@@ -17,6 +17,15 @@ def kendall_swapped(
     masks: NDArray[np.uint8],
 ) -> NDArray[np.float64]: ...
 def ptb_tokenise(captions: list[str]) -> list[str]: ...
+def wmd_nearest(
+    vectors: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    words: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    pair_starts: NDArray[np.int64],
+    references: NDArray[np.int64],
+) -> NDArray[np.float64]: ...
 
 class References:
     """The references of every image, tokenised once; never changes, so threads may share it."""

@@ -7,6 +7,7 @@ namespace caplens {
 void bind_corpus(nb::module_& m);
 void bind_kendall(nb::module_& m);
 void bind_ptb(nb::module_& m);
+void bind_wmd(nb::module_& m);
 }
 
 NB_MODULE(_kernels, m) {
@@ -14,4 +15,5 @@ NB_MODULE(_kernels, m) {
     caplens::bind_corpus(m);
     caplens::bind_kendall(m);
     caplens::bind_ptb(m);
+    caplens::bind_wmd(m);
 }

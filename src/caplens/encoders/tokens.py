@@ -1,0 +1,78 @@
+"""Token states of any encoder that transformers can load: in numpy where the layout is known, else through torch."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from caplens.encoders import weights
+from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
+from caplens.errors import MissingData
+
+
+class TokenEncoder(Protocol):
+    """Texts to token ids, ids to states."""
+
+    layers: int
+    special: frozenset[int]
+    """Ids of start and end tokens."""
+
+    def tokenise(self, texts: list[str]) -> list[list[int]]: ...
+
+    def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
+
+    def states(self, ids: Ids, layer: int | None = None) -> Array: ...
+
+
+class TransformersEncoder:
+    """An encoder run by transformers and torch."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import torch
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError:
+            raise MissingData(
+                f"the encoder in {folder} needs torch and transformers: pip install 'caplens[clip]'"
+            ) from None
+        self._torch: Any = torch
+        self._tokeniser: Any = AutoTokenizer.from_pretrained(folder)
+        self._model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        self.layers = int(self._model.config.num_hidden_layers)
+        special = (self._tokeniser.cls_token_id, self._tokeniser.sep_token_id)
+        self.special = frozenset(token for token in special if token is not None)
+        positions = getattr(self._model.config, "max_position_embeddings", 512)
+        self._longest = min(self._tokeniser.model_max_length, positions)
+
+    def tokenise(self, texts: list[str]) -> list[list[int]]:
+        stripped = [text.strip() for text in texts]
+        made: list[list[int]] = self._tokeniser(stripped, truncation=True, max_length=self._longest)["input_ids"]
+        return made
+
+    def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
+        return equal_lengths(tokens)
+
+    def states(self, ids: Ids, layer: int | None = None) -> Array:
+        with self._torch.inference_mode():
+            hidden = self._model(input_ids=self._torch.from_numpy(ids), output_hidden_states=True).hidden_states
+        made: Array = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
+        return made
+
+
+def load_token_encoder(name_or_path: str | os.PathLike[str]) -> TokenEncoder:
+    """The encoder of this name or folder, read once per process."""
+    return _load(weights.require(name_or_path))
+
+
+@functools.lru_cache(maxsize=2)
+def _load(folder: Path) -> TokenEncoder:
+    has_all = all((folder / name).is_file() for name in ("config.json", "model.safetensors", "tokenizer.json"))
+    if has_all and BertEncoder.reads(json.loads((folder / "config.json").read_text("utf-8"))):
+        return BertEncoder(folder)
+    return TransformersEncoder(folder)

@@ -1,0 +1,174 @@
+"""Word vectors from word2vec (binary), GloVe and fastText (text) files, converted once and then memory-mapped."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.encoders import weights
+from caplens.errors import InputError
+from caplens.files import cache_folder, write_atomically
+
+Array = NDArray[np.float32]
+
+FORMAT = 1
+"""Part of the cache's name; a change of the layout below counts it up."""
+REMEDY = "give a word2vec .bin or a GloVe/fastText text file"
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """A table of words and vectors that stays on disk; looking words up reads only their rows."""
+
+    name: str
+    """What signatures call it: name and sum of the file it was made from."""
+    matrix: Array
+    _hashes: NDArray[np.uint64]
+    """Hash of every word, ascending, with `_rows` beside; a table of hashes needs no 3 million strings in memory."""
+    _rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """The row of each word, −1 for a word without a vector."""
+        wanted = np.array([_hash(word.encode("utf-8", "surrogatepass")) for word in words], dtype=np.uint64)
+        place = np.searchsorted(self._hashes, wanted)
+        place[place == len(self._hashes)] = 0
+        return np.where(self._hashes[place] == wanted, self._rows[place], -1) if len(wanted) else place
+
+    def unit(self, rows: NDArray[np.int64]) -> Array:
+        """These rows, scaled to length one."""
+        chosen = np.array(self.matrix[rows], dtype=np.float64)
+        length = np.linalg.norm(chosen, axis=1, keepdims=True)
+        return (chosen / np.where(length > 0, length, 1)).astype(np.float32)
+
+
+def load_vectors(name_or_path: str | os.PathLike[str]) -> WordVectors:
+    """Vectors by name (`caplens weights list`) or from a file; the first time they are converted into the cache."""
+    source = weights.require(name_or_path)
+    if not source.is_file():
+        raise InputError(f"{source} is not a file of word vectors", remedy=REMEDY)
+    stat = source.stat()
+    identity = f"{FORMAT} {source.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+    folder = cache_folder() / "vectors" / f"{source.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    if not (folder / "table.json").is_file():
+        _convert(source, folder)
+    table = json.loads((folder / "table.json").read_text("utf-8"))
+    shape = (table["rows"], table["columns"])
+    known = os.fspath(name_or_path) in weights.models()
+    return WordVectors(
+        name=os.fspath(name_or_path) if known else f"{source.name}@{table['sha256'][:12]}",
+        matrix=np.memmap(folder / "matrix.f32", dtype="<f4", mode="r", shape=shape),
+        _hashes=np.load(folder / "hashes.npy", mmap_mode="r"),
+        _rows=np.load(folder / "rows.npy", mmap_mode="r"),
+    )
+
+
+def vectors_name(name_or_path: str | os.PathLike[str]) -> str:
+    """What signatures call these vectors."""
+    name = os.fspath(name_or_path)
+    return name if name in weights.models() else load_vectors(name_or_path).name
+
+
+def _hash(word: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "little")
+
+
+def _convert(source: Path, folder: Path) -> None:
+    """Write the vectors as one matrix in file order, and the sorted word hashes; the folder's name means complete."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        hashes: list[int] = []
+        columns = 0
+        with _open(source) as stream, (temporary / "matrix.f32").open("wb") as out:
+            for words, block in _blocks(source, stream):
+                hashes += [_hash(word) for word in words]
+                columns = block.shape[1]
+                out.write(block.astype("<f4").tobytes())
+        if not hashes:
+            raise InputError(f"{source} has no word vectors", remedy=REMEDY)
+        # A word that stands there twice keeps its first vector, as gensim does.
+        sorted_hashes, rows = np.unique(np.array(hashes, dtype=np.uint64), return_index=True)
+        np.save(temporary / "hashes.npy", sorted_hashes)
+        np.save(temporary / "rows.npy", rows.astype(np.int64))
+        table = {"rows": len(hashes), "columns": columns, "sha256": weights.digest(source), "source": source.name}
+        write_atomically(temporary / "table.json", json.dumps(table))
+        temporary.chmod(0o755)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if not (folder / "table.json").is_file():  # else another process was first, with the same content
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _open(source: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(source, "rb")) if source.suffix == ".gz" else source.open("rb")
+
+
+def _blocks(source: Path, stream: IO[bytes]) -> Iterator[tuple[list[bytes], Array]]:
+    """Words and vectors, some thousand at a time, whatever the format."""
+    first = stream.readline()
+    header = first.split()
+    counted = len(header) == 2 and all(part.isdigit() for part in header)
+    if counted and ".bin" in source.suffixes:
+        yield from _binary(source, stream, int(header[0]), int(header[1]))
+    else:
+        yield from _text(source, stream, b"" if counted else first)
+
+
+def _binary(source: Path, stream: IO[bytes], rows: int, columns: int) -> Iterator[tuple[list[bytes], Array]]:
+    """word2vec's own format: word, space, `columns` floats, with or without a newline before the next word."""
+    width = 4 * columns
+    words: list[bytes] = []
+    vectors = bytearray()
+    rest = b""
+    for row in range(rows):
+        while (space := rest.find(b" ")) < 0 or len(rest) < space + 1 + width:
+            more = stream.read(1 << 22)
+            if not more:
+                raise InputError(f"{source} ends after {row} of {rows} words", remedy="download it again")
+            rest += more
+        words.append(rest[:space].lstrip(b"\n"))
+        vectors += rest[space + 1 : space + 1 + width]
+        rest = rest[space + 1 + width :]
+        if len(words) == 4096 or row == rows - 1:
+            yield words, np.frombuffer(bytes(vectors), "<f4").reshape(-1, columns)
+            words, vectors = [], bytearray()
+
+
+def _text(source: Path, stream: IO[bytes], first: bytes) -> Iterator[tuple[list[bytes], Array]]:
+    """One line per word, numbers separated by spaces; a word may itself hold spaces (GloVe 840B has some)."""
+    number = 0 if first else 1
+    lines = [first] if first else stream.readlines(1)
+    columns = len(lines[0].split()) - 1 if lines else 0
+    while lines:
+        words, numbers = [], []
+        for line in lines:
+            number += 1
+            parts = line.rstrip().rsplit(b" ", columns)
+            if len(parts) != columns + 1 or columns < 1:
+                raise InputError(f"line has not {columns} numbers", where=f"{source}, line {number}")
+            words.append(parts[0])
+            numbers.append(b" ".join(parts[1:]))
+        try:
+            block = np.array(b" ".join(numbers).split(b" "), dtype="S").astype(np.float32)
+        except ValueError as error:
+            where = f"{source}, lines {number - len(lines) + 1} to {number}"
+            raise InputError(f"a vector is not made of numbers ({error})", where=where) from None
+        yield words, block.reshape(-1, columns)
+        lines = stream.readlines(1 << 21)
