@@ -17,7 +17,7 @@ def _verbs() -> None:
     """Count document frequencies for the CIDEr family."""
 
 
-@app.command()
+@app.command("build")
 def build(
     captions: Annotated[Path, typer.Argument(help="References: COCO annotations, jsonl, csv, parquet or json by id.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.safetensors).")],

@@ -28,7 +28,10 @@ NgramIndex::NgramIndex(std::shared_ptr<const References> references, const Frequ
             table_words_->intern(references_->vocabulary().word(word));
         for (const std::string& word : table->words) table_ids_.push_back(table_words_->intern(word));
     }
-    grams_.start_at(vocabulary().size());
+    // Captions have about as many distinct n-grams as words.
+    const Tokens& tokens = references_->tokens();
+    grams_.start_at(vocabulary().size(), tokens.total() + (table == nullptr ? 0 : 2 * table->lasts.size()));
+    ids_.reserve(kLongest * tokens.total());
     if (table != nullptr) {
         for (std::size_t entry = 0; entry < table->lasts.size(); ++entry) {
             const Id prefix = table->prefixes[entry], last = table->lasts[entry];
@@ -37,7 +40,6 @@ NgramIndex::NgramIndex(std::shared_ptr<const References> references, const Frequ
         }
     }
     std::vector<std::uint64_t> scratch;
-    const Tokens& tokens = references_->tokens();
     for_each_row(tokens.size(), [&](std::size_t text) { add_text(tokens.words(static_cast<Id>(text)), scratch); });
     ids_.shrink_to_fit();
 }

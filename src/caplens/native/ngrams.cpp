@@ -4,8 +4,15 @@
 
 namespace caplens {
 
+void GramTable::start_at(Id first, std::size_t expected) {
+    next_ = first_ = first;
+    std::size_t capacity = 1024;
+    while (capacity < expected) capacity *= 2;
+    grow(capacity);
+}
+
 Id GramTable::intern(std::uint64_t key) {
-    if (std::size_t{next_ - first_} * 5 >= slots_.size() * 3) grow();
+    if (std::size_t{next_ - first_} * 5 >= slots_.size() * 3) grow(2 * slots_.size());
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = home(key);
     while (slots_[at].key != key) {
@@ -20,7 +27,6 @@ Id GramTable::intern(std::uint64_t key) {
 }
 
 Id GramTable::find(std::uint64_t key) const {
-    if (slots_.empty()) return kNone;
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = home(key);; at = (at + 1) & mask) {
         if (slots_[at].key == key) return slots_[at].id;
@@ -28,9 +34,9 @@ Id GramTable::find(std::uint64_t key) const {
     }
 }
 
-void GramTable::grow() {
+void GramTable::grow(std::size_t capacity) {
     const std::vector<Slot> old = std::move(slots_);
-    slots_.assign(old.empty() ? 1024 : 2 * old.size(), Slot{kEmpty, 0});
+    slots_.assign(capacity, Slot{kEmpty, 0});
     const std::size_t mask = slots_.size() - 1;
     for (const Slot& slot : old) {
         if (slot.key == kEmpty) continue;

@@ -53,12 +53,10 @@ private:
 // The n-grams (n >= 2) of a whole reference corpus; ids count on from `first`.
 class GramTable {
 public:
-    void start_at(Id first) { next_ = first_ = first; }
+    void start_at(Id first, std::size_t expected);
     Id intern(std::uint64_t key);
     Id find(std::uint64_t key) const;
-    void prefetch(std::uint64_t key) const {
-        if (!slots_.empty()) __builtin_prefetch(&slots_[home(key)]);
-    }
+    void prefetch(std::uint64_t key) const { __builtin_prefetch(&slots_[home(key)]); }
     Id end() const { return next_; }
 
     // Keys in order of id.
@@ -72,7 +70,7 @@ private:
     };
 
     std::size_t home(std::uint64_t key) const { return mix(key) & (slots_.size() - 1); }
-    void grow();
+    void grow(std::size_t capacity);
 
     std::vector<Slot> slots_;
     Id first_ = 0, next_ = 0;

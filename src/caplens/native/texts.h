@@ -62,6 +62,7 @@ public:
     void tokenise(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary);
 
     std::size_t size() const { return ends_.size(); }
+    std::size_t total() const { return ids_.size(); }
     std::span<const Id> words(Id text) const {
         const std::size_t start = text == 0 ? 0 : ends_[text - 1];
         return {ids_.data() + start, ends_[text] - start};
