@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from caplens.captions import CaptionSet
 from caplens.comparison import Comparison, compare
@@ -10,6 +11,18 @@ from caplens.evaluation import evaluate
 from caplens.metrics import list_metrics, load_metric
 from caplens.report import Report
 
+if TYPE_CHECKING:
+    from caplens.reward import Reward
+
 __version__ = version("caplens")
 
-__all__ = ["CaptionSet", "Comparison", "Report", "compare", "evaluate", "list_metrics", "load_metric"]
+__all__ = ["CaptionSet", "Comparison", "Report", "Reward", "compare", "evaluate", "list_metrics", "load_metric"]
+
+
+def __getattr__(name: str) -> Any:
+    """`caplens.Reward` is imported when it is first asked for."""
+    if name == "Reward":
+        from caplens.reward import Reward
+
+        return Reward
+    raise AttributeError(f"module 'caplens' has no attribute {name!r}")

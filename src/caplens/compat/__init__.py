@@ -1,1 +1,1 @@
-"""compat."""
+"""The interfaces of other tools over caplens: change one import and keep the script."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
+from caplens.metrics.base import Floats, Metric, Statistics, Workspace, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
 # coco-caption's guards against 0/0 and log 0; they are why a caption without any match scores about 1e-16 and not 0.
@@ -32,8 +32,8 @@ class Bleu(Metric):
 
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: words, words of the closest reference, n-grams for n = 1..4, matched n-grams for n = 1..4."""
-        rows = corpus_of(work, self.tokenizer).bleu_counts
-        return Statistics(rows, facts={"references": reference_counts(work.captions.references or [])})
+        corpus = corpus_of(work, self.tokenizer)
+        return Statistics(corpus.bleu_counts, facts={"references": corpus.counts_name})
 
     def scores(self, rows: Floats) -> Floats:
         words, closest = rows[..., 0], rows[..., 1]

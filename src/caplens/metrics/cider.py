@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from caplens.errors import InputError
-from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
+from caplens.metrics.base import Floats, Metric, Statistics, Workspace, register
 from caplens.text.idf import IdfSource, IdfTable, find_idf, idf_weights
 from caplens.text.ngrams import Corpus, Tokenizer, corpus_of, tokenizer_name
 
@@ -69,10 +69,7 @@ class Cider(Metric):
         return Statistics(
             scores[:, None],
             notes=self.notes(corpus),
-            facts={
-                "images": str(weights.images),
-                "references": reference_counts(work.captions.references or []),
-            },
+            facts={"images": str(weights.images), "references": corpus.counts_name},
         )
 
 

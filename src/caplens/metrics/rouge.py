@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
+from caplens.metrics.base import Metric, Statistics, Workspace, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
 BETA = 1.2  # how much more recall counts than precision; coco-caption's value
@@ -36,4 +36,4 @@ class RougeL(Metric):
         denominator = recall + BETA**2 * precision
         scores = np.zeros(len(precision))
         np.divide((1 + BETA**2) * precision * recall, denominator, out=scores, where=denominator > 0)
-        return Statistics(scores[:, None], facts={"references": reference_counts(work.captions.references or [])})
+        return Statistics(scores[:, None], facts={"references": corpus.counts_name})

@@ -85,6 +85,12 @@ class Corpus:
         """Per candidate the counts that BLEU-1 to BLEU-4 are made of."""
         return self.candidates.bleu_counts()
 
+    @property
+    def counts_name(self) -> str:
+        """How many references the captions have, for signatures: "5", or "4-5"."""
+        least, most = self.reference_counts.min(initial=2**62), self.reference_counts.max(initial=0)
+        return str(most) if least >= most else f"{least}-{most}"
+
     def sum_over_references(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up the rows of each candidate's pairs, first reference first: the order decides the last bit."""
         sums = np.zeros((len(self.first_pairs), *values.shape[1:]))
@@ -100,8 +106,10 @@ class Corpus:
 
 def corpus_of(work: Workspace, tokenizer: Tokenizer) -> Corpus:
     """The workspace's captions as token numbers; a caption without references has no pairs."""
-    captions = work.captions
-    references = captions.references if captions.references is not None else [()] * len(captions)
-    return work.once(
-        ("corpus", tokenizer_name(tokenizer), tokenizer), lambda: Corpus.of(captions.candidates, references, tokenizer)
-    )
+
+    def make() -> Corpus:
+        captions = work.captions
+        references = captions.references if captions.references is not None else [()] * len(captions)
+        return Corpus.of(captions.candidates, references, tokenizer)
+
+    return work.once(("corpus", tokenizer), make)

@@ -1,0 +1,114 @@
+"""What every metric must keep, and the table of where one differs. A new metric is found by itself.
+
+A metric that needs an option to be made, or differs from the rule, gets a row in one of the tables here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from caplens import CaptionSet
+from caplens.errors import CaplensWarning, MissingData
+from caplens.metrics import known_metrics
+from caplens.metrics.base import Metric, Result, Workspace
+
+NAMES = sorted({metric.name for metric in known_metrics().values()})
+
+# Options without which a metric cannot be made here.
+OPTIONS: dict[str, dict[str, Any]] = {}
+
+# A fixed corpus for idf, so that a caption's score does not depend on its neighbours.
+ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]
+
+# Options with which a caption's score does not depend on the other captions; None: there are no such options.
+ALONE: dict[str, dict[str, Any] | None] = {name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r")}
+
+# How far two computations of the same score may differ; learned metrics sum in another order in another batch.
+TOLERANCE: dict[str, float] = {}
+EXACT = 1e-12
+
+# Options that change the number and therefore the signature.
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    **{name: [{"tokenizer": "whitespace"}] for name in NAMES if "tokenizer" in known_metrics()[name].options()},
+    "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
+    "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
+    "cider-r": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"k_r": 0.5}, {"formula": "paper"}],
+}
+
+CAPTIONS = [
+    ("a dog runs on the grass", ["a brown dog runs on grass", "the dog is running"]),
+    ("a man rides a bike", ["a man is riding a red bike", "someone on a bike"]),
+    ("two cats sleep on a mat", ["two cats on a mat", "cats sleeping"]),
+    ("a plate of food on a table", ["a plate with food", "lunch is on the table"]),
+    ("people walk on the beach", ["some people walking on a beach", "the beach is full"]),
+    ("a red bus in the street", ["a bus drives down the street", "red bus"]),
+]
+UNICODE = [
+    "Ein Hündchen läuft über grünes Gras 🐕",
+    "猫が二匹、マットの上で寝ている。",
+    "a\u00a0dog\u2003runs\u200b…",
+    "\ud83d lone surrogate",
+    "café crème — “quoted” ‘text’ ½ €5 ﷽",
+    "\x00\x01 control \x1f\x85 characters",
+]
+
+
+def make(name: str, **options: Any) -> Metric:
+    """A metric as the battery wants it."""
+    return known_metrics()[name](**{**OPTIONS.get(name, {}), **options})
+
+
+def alone(name: str) -> Metric:
+    """The metric with options that make a caption's score its own."""
+    options = ALONE.get(name, {})
+    if options is None:
+        pytest.skip(f"{name} judges captions together")
+    return make(name, **options)
+
+
+@cache
+def pictures(folder: Path) -> list[Path]:
+    """Six small pictures that differ."""
+    from PIL import Image
+
+    random = np.random.default_rng(0)
+    paths = []
+    for number in range(len(CAPTIONS)):
+        path = folder / f"{number}.png"
+        coarse = random.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+        Image.fromarray(coarse).resize((64, 48)).save(path)
+        paths.append(path)
+    return paths
+
+
+def captions_for(metric: Metric, folder: Path, candidates: list[str] | None = None) -> CaptionSet:
+    """The battery's captions with the columns that the metric asks for."""
+    if metric.needs & {"image", "video"} == {"video"}:
+        pytest.skip(f"{metric.name} needs a video; its own tests have one")
+    return CaptionSet.of(
+        candidates or [candidate for candidate, _ in CAPTIONS],
+        references=[references for _, references in CAPTIONS],
+        images=[*pictures(folder)] if "image" in metric.needs else None,
+    )
+
+
+def result(metric: Metric, captions: CaptionSet) -> Result:
+    """Score, or skip with the reason if data, weights or a package are not here."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CaplensWarning)
+            return metric.compute(Workspace(captions))
+    except MissingData as missing:
+        pytest.skip(str(missing))
+
+
+def assert_same(name: str, actual: NDArray[np.float64], expected: NDArray[np.float64]) -> None:
+    tolerance = TOLERANCE.get(name, EXACT)
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
