@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from caplens.errors import MissingData
 from caplens.metrics.base import Metric, Statistics, Workspace
 
 
@@ -60,3 +61,12 @@ class Blind(Picky):
 
     name = "toy-blind"
     needs = frozenset({"image"})
+
+
+class Weightless(Picky):
+    """Cannot even be made."""
+
+    name = "toy-weightless"
+
+    def __init__(self) -> None:
+        raise MissingData("toy-weightless lacks its weights: caplens weights fetch toy")

@@ -53,11 +53,15 @@ def evaluate(
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
     made = [metric for metric in metrics if isinstance(metric, Metric)]
-    made += load_metrics([name for name in metrics if isinstance(name, str)], options)
+    named, missing = load_metrics([name for name in metrics if isinstance(name, str)], options)
+    made += named
 
     work = Workspace(captions, progress, strict)
     report = Report(captions)
-    first: CaplensError | None = None
+    report.errors.update({name: str(reason) for name, reason in missing.items()})
+    first: CaplensError | None = next(iter(missing.values()), None)
+    if strict and first is not None:
+        raise first
     for metric in made:
         try:
             report.add(work.result(metric))

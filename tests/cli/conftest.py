@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from tests.toys import Blind, Overlap, Picky
+from tests.toys import Blind, Overlap, Picky, Weightless
 
 from caplens.cli import main
 from caplens.metrics import known_metrics
@@ -42,11 +42,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def toys() -> Iterator[None]:
-    """toy-overlap, toy-picky and toy-blind are known by name."""
-    for metric in (Overlap, Picky, Blind):
+    """The metrics of tests/toys.py are known by name."""
+    toys = (Overlap, Picky, Blind, Weightless)
+    for metric in toys:
         register(metric)
     known_metrics.cache_clear()
     yield
-    for metric in (Overlap, Picky, Blind):
+    for metric in toys:
         del registered()[metric.name]
     known_metrics.cache_clear()

@@ -65,9 +65,10 @@ def test_options_reach_the_metric_with_their_type(run: Run, captions: Path, refe
 def test_a_metric_asked_for_that_cannot_run_gives_2_after_the_others_are_written(
     run: Run, captions: Path, tmp_path: Path
 ) -> None:
-    shown = run("score", captions, "-m", "toy-blind,toy-picky", "--json", tmp_path / "out.json")
+    shown = run("score", captions, "-m", "toy-blind,toy-weightless,toy-picky", "--json", tmp_path / "out.json")
     assert shown.code == 2
     assert "toy-blind was not computed: toy-blind looks at the image" in shown.stderr
+    assert "toy-weightless lacks its weights" in shown.stderr
     assert "2 of 3" in shown.stdout
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["metrics"]["toy-picky"]["failures"] == {"y": "the <picture> cannot be read"}
@@ -75,9 +76,11 @@ def test_a_metric_asked_for_that_cannot_run_gives_2_after_the_others_are_written
 
 @pytest.mark.usefixtures("toys")
 def test_strict_stops_at_the_first_reason(run: Run, captions: Path, tmp_path: Path) -> None:
-    shown = run("score", captions, "-m", "toy-picky,toy-blind", "--strict", "--json", tmp_path / "out.json")
-    assert shown.code == 2
-    assert not (tmp_path / "out.json").exists()
+    for reason in ("toy-blind", "toy-weightless"):
+        shown = run("score", captions, "-m", f"toy-picky,{reason}", "--strict", "--json", tmp_path / "out.json")
+        assert shown.code == 2
+        assert reason in shown.stderr
+        assert not (tmp_path / "out.json").exists()
 
 
 def test_without_references_or_pictures_only_the_length_is_computed(run: Run, captions: Path) -> None:

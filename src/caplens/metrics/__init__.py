@@ -9,7 +9,7 @@ import pkgutil
 from importlib.metadata import entry_points
 from typing import Any
 
-from caplens.errors import InputError
+from caplens.errors import InputError, MissingData
 from caplens.metrics.base import Metric, registered
 
 # One name that stands for several metrics.
@@ -51,8 +51,11 @@ def load_metric(name: str, **options: Any) -> Metric:
     return metric(**options)
 
 
-def load_metrics(names: list[str], options: dict[str, Any]) -> list[Metric]:
-    """Make several metrics, each with those of the options that it takes; an option nobody takes is an error."""
+def load_metrics(names: list[str], options: dict[str, Any]) -> tuple[list[Metric], dict[str, MissingData]]:
+    """Make several metrics, each with those of the options that it takes; an option nobody takes is an error.
+
+    Returns the metrics, and by name the reason for each that lacks data or weights and could not be made.
+    """
     wanted: dict[str, type[Metric]] = {}
     for name in names:
         for single in GROUPS.get(name.strip().lower(), (name,)):
@@ -66,10 +69,14 @@ def load_metrics(names: list[str], options: dict[str, Any]) -> list[Metric]:
             f"none of {', '.join(wanted)} has an option {unknown[0]!r}",
             remedy=f"did you mean {' or '.join(close)}?" if close else f"they take: {', '.join(sorted(taken))}",
         )
-    return [
-        metric(**{key: value for key, value in options.items() if key in metric.options()})
-        for metric in wanted.values()
-    ]
+    made: list[Metric] = []
+    missing: dict[str, MissingData] = {}
+    for name, metric in wanted.items():
+        try:
+            made.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
+        except MissingData as reason:
+            missing[name] = reason
+    return made, missing
 
 
 def list_metrics() -> list[dict[str, Any]]:

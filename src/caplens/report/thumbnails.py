@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
-from caplens.captions import BinarySource, Media
+from caplens.captions import Media
+from caplens.errors import InputError
+from caplens.vision.images import open_image
 
 BYTE_BUDGET = 2_500_000
 """Bytes of thumbnails on one page."""
@@ -21,8 +21,9 @@ def thumbnails(images: Mapping[int, Media | None], order: Iterable[int]) -> dict
     width = 360 if len(images) <= FEW else 180
     made: dict[int, str] = {}
     left = BYTE_BUDGET
-    for row in dict.fromkeys(row for row in order if images.get(row) is not None):
-        address = thumbnail(images[row], width)
+    for row in dict.fromkeys(order):
+        image = images.get(row)
+        address = None if image is None else thumbnail(image, width)
         if address is not None:
             left -= len(address)
             if left < 0:
@@ -31,32 +32,13 @@ def thumbnails(images: Mapping[int, Media | None], order: Iterable[int]) -> dict
     return made
 
 
-def thumbnail(image: Media | None, width: int) -> str | None:
+def thumbnail(image: Media, width: int) -> str | None:
     """One picture at most `width` pixels wide and high as a data address; None if it cannot be read."""
-    from PIL import Image, ImageOps
-
     try:
-        with _open(image) as file, Image.open(file) as picture:
-            picture.draft("RGB", (width * 2, width * 2))  # lets a JPEG decode at a fraction of its size
-            upright = ImageOps.exif_transpose(picture)
-            upright.thumbnail((width, width))
-            if "A" in upright.getbands() or "transparency" in upright.info:
-                upright = upright.convert("RGBA")
-                ground = Image.new("RGBA", upright.size, "white")
-                upright = Image.alpha_composite(ground, upright)
-            stored = io.BytesIO()
-            upright.convert("RGB").save(stored, "JPEG", quality=80, optimize=True)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        picture = open_image(image)
+    except InputError:
         return None
+    picture.thumbnail((width, width))
+    stored = io.BytesIO()
+    picture.save(stored, "JPEG", quality=80, optimize=True)
     return "data:image/jpeg;base64," + base64.b64encode(stored.getvalue()).decode("ascii")
-
-
-def _open(image: Media | None) -> io.BufferedIOBase | io.BytesIO:
-    if isinstance(image, str | os.PathLike):
-        if "://" in str(image):
-            raise OSError("pictures on the web are not fetched")
-        return Path(image).open("rb")
-    if isinstance(image, BinarySource):
-        with image.open() as file:
-            return io.BytesIO(file.read())
-    raise OSError("no picture")
