@@ -12,8 +12,8 @@ import numpy as np
 
 from caplens.metrics.base import Floats
 
-CELLS = 4_000_000
-"""Weights held at a time (32 MB): the memory a million captions may take."""
+CELLS = 1_000_000
+"""Weights held at a time (8 MB), or those of one draw if it is larger."""
 
 
 def bootstrap_sums(rows: Floats, samples: int, seed: int) -> Floats:

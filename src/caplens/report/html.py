@@ -33,11 +33,12 @@ def render(report: Report, title: str) -> str:
         lstrip_blocks=True,
     )
     rows = choose_rows(report)
+    data = _data(report, rows)
     page = environment.get_template("page.html").render(
         title=title,
         total=len(report.captions),
         shown=len(rows),
-        extremes=EXTREMES,
+        pictures=len(data["pictures"]),
         metrics=_metric_views(report),
         errors=report.errors,
         version=version("caplens"),
@@ -45,7 +46,7 @@ def render(report: Report, title: str) -> str:
         histogram_height=HEIGHT,
         style=(TEMPLATES / "page.css").read_text("utf-8"),
         script=(TEMPLATES / "page.js").read_text("utf-8"),
-        data=_for_script(_data(report, rows)),
+        data=_for_script(data),
     )
     # Half a character (a lone surrogate) cannot be written as UTF-8; the page shows a question mark.
     return page.encode("utf-8", "replace").decode("utf-8")

@@ -29,9 +29,11 @@ class Report:
         self.results: dict[str, Result] = {}
         self.errors: dict[str, str] = {}
         """Metric name to reason, for metrics that could not run."""
+        self._intervals: dict[tuple[int, int], dict[str, tuple[float, float]]] = {}
 
     def add(self, result: Result) -> None:
         self.results[result.name] = result
+        self._intervals.clear()
 
     def __getitem__(self, name: str) -> Result:
         if name in self.results:
@@ -57,6 +59,11 @@ class Report:
         """
         if not 1 < len(self.captions) <= MANY:
             return {}
+        if (samples, seed) not in self._intervals:
+            self._intervals[samples, seed] = self._bootstrap(samples, seed)
+        return self._intervals[samples, seed]
+
+    def _bootstrap(self, samples: int, seed: int) -> dict[str, tuple[float, float]]:
         usable = {result.name: ~np.isnan(result.statistics).any(axis=1) for result in self}
         by_rows: dict[bytes, list[Result]] = {}
         for result in self:  # metrics that were computed on the same captions share the draws
