@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from caplens.captions import CaptionSet, Media
-from caplens.errors import CaplensError, InputError
+from caplens.errors import CaplensError, InputError, MissingData
 from caplens.metrics import load_metrics
 from caplens.metrics.base import Metric, Progress, Workspace, silent
 from caplens.report import Report
@@ -53,8 +53,8 @@ def evaluate(
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
     made = [metric for metric in metrics if isinstance(metric, Metric)]
-    named, missing = load_metrics([name for name in metrics if isinstance(name, str)], options)
-    made += named
+    missing: dict[str, MissingData] = {}
+    made += load_metrics([name for name in metrics if isinstance(name, str)], options, missing)
 
     work = Workspace(captions, progress, strict)
     report = Report(captions)

@@ -128,9 +128,26 @@ def test_pictures_become_small_and_unreadable_ones_are_left_out(tmp_path: Path) 
     assert (small.format, small.size) == ("JPEG", (360, 120))
 
 
+def test_a_video_is_shown_by_its_middle_frame(tmp_path: Path) -> None:
+    av = pytest.importorskip("av")
+    path = tmp_path / "film.mp4"
+    with av.open(str(path), "w") as film:
+        stream = film.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for shade in (0, 0, 200, 0, 0):
+            frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), shade, np.uint8), format="rgb24")
+            film.mux(stream.encode(frame))
+        film.mux(stream.encode())
+    data = data_of(page_of(["a cat", "a dog"], videos=[path, tmp_path / "absent.mp4"]))
+    assert list(data["pictures"]) == ["0"]
+    small = Image.open(io.BytesIO(base64.b64decode(data["pictures"]["0"].partition(",")[2])))
+    assert small.size == (64, 48)
+    assert np.asarray(small).mean() > 150, "the bright frame is in the middle"
+
+
 def test_pictures_stop_when_the_budget_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = picture(tmp_path, "one.png", (64, 64))
-    size = len(thumbnails.thumbnail(image, 360) or "")
+    size = len(thumbnails.thumbnail(Image.open(image), 360))
     monkeypatch.setattr(thumbnails, "BYTE_BUDGET", 3 * size)
     data = data_of(page_of([f"a cat {'x' * number}" for number in range(9)], images=[image] * 9))
     assert len(data["pictures"]) == 3

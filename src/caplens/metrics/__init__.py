@@ -51,10 +51,12 @@ def load_metric(name: str, **options: Any) -> Metric:
     return metric(**options)
 
 
-def load_metrics(names: list[str], options: dict[str, Any]) -> tuple[list[Metric], dict[str, MissingData]]:
+def load_metrics(
+    names: list[str], options: dict[str, Any], missing: dict[str, MissingData] | None = None
+) -> list[Metric]:
     """Make several metrics, each with those of the options that it takes; an option nobody takes is an error.
 
-    Returns the metrics, and by name the reason for each that lacks data or weights and could not be made.
+    A metric that lacks data or weights is left out and put into `missing` with the reason, or raises without it.
     """
     wanted: dict[str, type[Metric]] = {}
     for name in names:
@@ -70,13 +72,14 @@ def load_metrics(names: list[str], options: dict[str, Any]) -> tuple[list[Metric
             remedy=f"did you mean {' or '.join(close)}?" if close else f"they take: {', '.join(sorted(taken))}",
         )
     made: list[Metric] = []
-    missing: dict[str, MissingData] = {}
     for name, metric in wanted.items():
         try:
             made.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
         except MissingData as reason:
+            if missing is None:
+                raise
             missing[name] = reason
-    return made, missing
+    return made
 
 
 def list_metrics() -> list[dict[str, Any]]:

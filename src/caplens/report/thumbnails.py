@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
-from caplens.captions import Media
-from caplens.errors import InputError
+from caplens.captions import CaptionSet
+from caplens.errors import CaplensError
 from caplens.vision.images import open_image
+from caplens.vision.video import Sampling, frames
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 BYTE_BUDGET = 2_500_000
 """Bytes of thumbnails on one page."""
@@ -16,15 +21,15 @@ FEW = 60
 """Up to so many pictures are shown larger."""
 
 
-def thumbnails(images: Mapping[int, Media | None], order: Iterable[int]) -> dict[int, str]:
+def thumbnails(captions: CaptionSet, rows: Collection[int], order: Iterable[int]) -> dict[int, str]:
     """Row to data address, the rows in `order` first, until the budget is spent; unreadable pictures are left out."""
-    width = 360 if len(images) <= FEW else 180
+    width = 360 if len(rows) <= FEW else 180
     made: dict[int, str] = {}
     left = BYTE_BUDGET
     for row in dict.fromkeys(order):
-        image = images.get(row)
-        address = None if image is None else thumbnail(image, width)
-        if address is not None:
+        picture = _picture(captions, row)
+        if picture is not None:
+            address = thumbnail(picture, width)
             left -= len(address)
             if left < 0:
                 break
@@ -32,13 +37,23 @@ def thumbnails(images: Mapping[int, Media | None], order: Iterable[int]) -> dict
     return made
 
 
-def thumbnail(image: Media, width: int) -> str | None:
-    """One picture at most `width` pixels wide and high as a data address; None if it cannot be read."""
+def _picture(captions: CaptionSet, row: int) -> Image | None:
+    """The caption's picture, or the middle frame of its video; None if there is none that can be read."""
+    image = None if captions.images is None else captions.images[row]
+    video = None if captions.videos is None else captions.videos[row]
     try:
-        picture = open_image(image)
-    except InputError:
+        if image is not None:
+            return open_image(image)
+        shown = [] if video is None else list(frames(video, Sampling.parse("uniform-3")))
+        return shown[len(shown) // 2] if shown else None
+    except CaplensError:
         return None
-    picture.thumbnail((width, width))
+
+
+def thumbnail(picture: Image, width: int) -> str:
+    """A copy at most `width` pixels wide and high as a data address."""
+    small = picture.copy()
+    small.thumbnail((width, width))
     stored = io.BytesIO()
-    picture.save(stored, "JPEG", quality=80, optimize=True)
+    small.save(stored, "JPEG", quality=80, optimize=True)
     return "data:image/jpeg;base64," + base64.b64encode(stored.getvalue()).decode("ascii")
