@@ -1,0 +1,157 @@
+// Python's view of METEOR: normalise lines, score captions against references, explain one alignment, build the indexes.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <memory>
+
+#include "meteor_align.h"
+#include "meteor_data.h"
+#include "meteor_text.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace caplens::meteor {
+
+namespace {
+
+using Path = std::optional<std::filesystem::path>;
+using Lines = std::vector<std::string>;
+
+// Most captions are letters and spaces, and come back as the object they are.
+nb::list normalise_lines(const nb::list &lines) {
+    nb::list out;
+    for (nb::handle line : lines) {
+        if (!PyUnicode_Check(line.ptr())) throw nb::type_error("lines must be strings");
+        auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(line.ptr()));
+        if (PyUnicode_IS_ASCII(line.ptr()) &&
+            is_plain({static_cast<const char *>(PyUnicode_DATA(line.ptr())), length})) {
+            out.append(line);
+            continue;
+        }
+        std::u32string text(length, U'\0');
+        for (std::size_t i = 0; i < length; ++i) {
+            char32_t c = PyUnicode_READ_CHAR(line.ptr(), static_cast<Py_ssize_t>(i));
+            text[i] = c >= 0xD800 && c < 0xE000 ? 0xFFFD : c;  // half a character: no encoding can carry it
+        }
+        std::u32string done = normalise(text);
+        out.append(nb::steal(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, done.data(), static_cast<Py_ssize_t>(done.size()))));
+    }
+    return out;
+}
+
+// METEOR with the data it was given; a lexicon lives as long as one call, so that calls do not disturb each other.
+class Meteor {
+public:
+    Meteor(Lines function_words, const Path &synonyms, const Path &paraphrases) : function_words_(std::move(function_words)) {
+        if (synonyms) synonyms_ = std::make_unique<Synonyms>(*synonyms);
+        if (paraphrases) paraphrases_ = std::make_unique<Paraphrases>(*paraphrases);
+    }
+
+    auto score(const Lines &captions, const std::vector<Lines> &references) const {
+        if (captions.size() != references.size()) throw nb::value_error("one list of references per caption");
+        std::size_t count_of = captions.size();
+        auto rows = std::make_unique<double[]>(count_of * columns);
+        auto best = std::make_unique<std::int64_t[]>(count_of);
+        {
+            nb::gil_scoped_release release;
+            Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
+            Aligner aligner(lexicon);
+            for (std::size_t i = 0; i < count_of; ++i) {
+                Sentence caption = lexicon.read(captions[i]);
+                double top = -1;
+                for (std::size_t j = 0; j < references[i].size(); ++j) {
+                    Sentence reference = lexicon.read(references[i][j]);
+                    Counts counts = count(caption, reference, aligner.align(caption, reference));
+                    double score = counts.score();
+                    if (score <= top) continue;  // of equal references the first
+                    top = score;
+                    best[i] = static_cast<std::int64_t>(j);
+                    const double values[columns] = {counts.caption_matches,  counts.reference_matches,
+                                                    counts.caption_length,   counts.reference_length,
+                                                    counts.matched_words,    counts.chunks};
+                    std::copy(values, values + columns, &rows[i * columns]);
+                }
+            }
+        }
+        return std::pair(hand_over<double, 2>(std::move(rows), {count_of, columns}),
+                         hand_over<std::int64_t, 1>(std::move(best), {count_of}));
+    }
+
+    // (module, start in the caption, length, start in the reference, length) per match, by place in the reference
+    std::vector<std::tuple<int, int, int, int, int>> align(std::string_view caption, std::string_view reference) const {
+        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
+        Aligner aligner(lexicon);
+        Sentence left = lexicon.read(caption), right = lexicon.read(reference);
+        std::vector<std::tuple<int, int, int, int, int>> out;
+        for (const Match &match : aligner.align(left, right))
+            out.emplace_back(match.module, match.other, match.other_length, match.start, match.length);
+        return out;
+    }
+
+    std::string synonym_source() const { return synonyms_ ? synonyms_->source() : ""; }
+    std::string paraphrase_source() const { return paraphrases_ ? paraphrases_->source() : ""; }
+
+private:
+    static constexpr std::size_t columns = 6;
+
+    template <class T, std::size_t N>
+    static nb::ndarray<nb::numpy, T, nb::ndim<N>> hand_over(std::unique_ptr<T[]> data, std::array<std::size_t, N> shape) {
+        T *raw = data.release();
+        nb::capsule owner(raw, [](void *p) noexcept { delete[] static_cast<T *>(p); });
+        return {raw, N, shape.data(), owner};
+    }
+
+    Lines function_words_;
+    std::unique_ptr<Synonyms> synonyms_;
+    std::unique_ptr<Paraphrases> paraphrases_;
+};
+
+std::string stem_word(std::string_view word) {
+    std::u16string stemmed = stem(to_utf16(from_utf8(word)));
+    return to_utf8(from_utf16(stemmed));
+}
+
+}  // namespace
+
+}  // namespace caplens::meteor
+
+namespace caplens {
+
+void bind_meteor(nb::module_ &m) {
+    using namespace meteor;
+    m.def("meteor_normalise", &normalise_lines, "lines"_a);
+    m.def("english_stem", &stem_word, "word"_a);
+    nb::class_<Meteor>(m, "Meteor")
+        .def(nb::init<Lines, const Path &, const Path &>(), "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none())
+        .def("score", &Meteor::score, "captions"_a, "references"_a)
+        .def("align", &Meteor::align, "caption"_a, "reference"_a)
+        .def_prop_ro("synonym_source", &Meteor::synonym_source)
+        .def_prop_ro("paraphrase_source", &Meteor::paraphrase_source);
+    nb::class_<Synonyms>(m, "Synonyms")
+        .def(nb::init<const std::filesystem::path &>(), "path"_a)
+        .def("synsets", &Synonyms::synsets, "word"_a)
+        .def_prop_ro("source", &Synonyms::source);
+    nb::class_<ParaphraseBuilder>(m, "ParaphraseBuilder")
+        .def(nb::init<>())
+        .def("feed",
+             [](ParaphraseBuilder &self, const nb::bytes &chunk) {
+                 std::string_view view(chunk.c_str(), chunk.size());
+                 nb::gil_scoped_release release;
+                 self.feed(view);
+             },
+             "chunk"_a)
+        .def("write", &ParaphraseBuilder::write, "path"_a, "source"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("entries", &ParaphraseBuilder::entries);
+    m.def("write_synonyms", &write_synonyms, "path"_a, "words"_a, "irregular"_a, "source"_a);
+}
+
+}  // namespace caplens
