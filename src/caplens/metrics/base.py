@@ -64,7 +64,7 @@ class Statistics:
 
     rows: Floats
     """(captions, columns); for a metric that is a plain mean, one column: the scores."""
-    details: list[dict[str, Any]] | None = None
+    details: Sequence[dict[str, Any]] | None = None
     notes: tuple[str, ...] = ()
     """What the reader of the number should know: truncated captions, unknown words, a missing module."""
     failures: Mapping[int, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Result:
     signature: str
     statistics: Floats
     metric: Metric = field(repr=False, compare=False)
-    details: list[dict[str, Any]] | None = None
+    details: Sequence[dict[str, Any]] | None = None
     notes: tuple[str, ...] = ()
     failures: Mapping[int, str] = field(default_factory=dict)
 

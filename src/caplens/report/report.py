@@ -93,7 +93,7 @@ class Report:
                     "scores": [_plain(score) for score in result.scores.tolist()],
                     "notes": list(result.notes),
                     "failures": {self.captions.ids[row]: reason for row, reason in result.failures.items()},
-                    **({"details": result.details} if result.details is not None else {}),
+                    **({"details": list(result.details)} if result.details is not None else {}),
                 }
                 for result in self
             },

@@ -1,0 +1,175 @@
+"""METEOR 1.5 for English, as pycocoevalcap runs it (`-l en -norm` on PTB tokens), without Java.
+
+M. Denkowski, A. Lavie. Meteor Universal: language specific translation evaluation for any target language. WMT 2014.
+
+Words of the caption are aligned with words of one reference: equal words, equal stems, WordNet synonyms, paraphrases.
+Precision and recall of the alignment, with function words and inexact matches discounted, give a mean that is lowered
+the more pieces the alignment falls into. The best reference counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, overload
+
+import numpy as np
+
+from caplens.encoders import weights
+from caplens.errors import InputError
+from caplens.metrics.base import Floats, Metric, Progress, Statistics, Workspace, reference_counts, register
+from caplens.native._kernels import Meteor as Kernel
+from caplens.native._kernels import meteor_normalise
+from caplens.text import meteor_data, ptb
+from caplens.text.meteor_data import FUNCTION_WORDS, Indexes
+
+# The parameters tuned for ranking in English: weight of recall, and exponent and weight of the penalty. The kernel has
+# them too, and δ = 0.75 (content words) and the weights of the modules, 1, 0.6, 0.8, 0.6.
+ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
+MODULES = ("exact", "stem", "synonym", "paraphrase")
+
+
+@register
+class Meteor(Metric):
+    """METEOR; `data` names a folder with METEOR's own files (docs/meteor.md), else those of `caplens weights`."""
+
+    name = "meteor"
+    needs = frozenset({"references"})
+    paper = "Denkowski and Lavie 2014, WMT"
+    summary = "alignment with the best reference by words, stems, synonyms and paraphrases"
+    environment: ClassVar[str] = "CAPLENS_METEOR_DATA"
+
+    def __init__(self, *, data: str | os.PathLike[str] | None = None) -> None:
+        self.data = data
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (("version", "1.5"), ("language", "en"), ("tokenizer", "ptb"))
+
+    def statistics(self, work: Workspace) -> Statistics:
+        """Columns: weighted matches and weighted length of caption and reference, matched words, chunks."""
+        references = work.captions.references or []
+        indexes = self._indexes(work.progress)
+        kernel = _kernel(indexes)
+        captions = prepare([text.replace("|||", "") for text in ptb.tokenise(work.captions.candidates)])
+        tokens = iter(ptb.tokenise([text for texts in references for text in texts]))
+        prepared = _prepare_groups([[next(tokens) for _ in texts] for texts in references])
+        rows, best = kernel.score(captions, prepared)
+        used = [module for module in MODULES if _has(indexes, module)]
+        facts = {"modules": ",".join(used), **_data_fact(kernel), "references": reference_counts(references)}
+        chosen = [texts[place] for texts, place in zip(prepared, best.tolist(), strict=True)]
+        return Statistics(rows, details=Alignments(indexes, captions, chosen), notes=_notes(used), facts=facts)
+
+    def scores(self, rows: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precision, recall = rows[..., 0] / rows[..., 2], rows[..., 1] / rows[..., 3]
+            mean = 1 / ((1 - ALPHA) / precision + ALPHA / recall)
+            penalty = GAMMA * (rows[..., 5] / rows[..., 4]) ** BETA
+            scores = mean * (1 - penalty)
+        # Nothing to divide by means nothing matched.
+        return np.where(np.isnan(scores), 0.0, np.maximum(scores, 0.0))
+
+    def corpus(self, sums: Floats, count: int) -> Floats:
+        return self.scores(sums)
+
+    def _indexes(self, progress: Progress) -> Indexes:
+        chosen = self.data or os.environ.get(self.environment)
+        if chosen:
+            folder = Path(chosen)
+            if not folder.is_dir():
+                raise InputError("METEOR's data must be a folder, and this is none", where=str(folder))
+            return meteor_data.build(folder, progress, own=True)
+        indexes = meteor_data.built()
+        if indexes.complete:
+            return indexes
+        folder_found = weights.find("meteor")
+        return indexes if folder_found is None else meteor_data.build(folder_found, progress)
+
+
+def prepare(lines: Sequence[str]) -> list[str]:
+    """Tokenised lines as METEOR compares them: normalised, lower-case.
+
+    >>> prepare(["a man 's t-shirt", "the U.S. flag"])
+    ["a man ' s t shirt", 'the us flag']
+    """
+    return [line.lower() for line in meteor_normalise(list(lines))]
+
+
+def _prepare_groups(groups: list[list[str]]) -> list[list[str]]:
+    """Prepare all references in one go. Three bars end a reference in METEOR's protocol, so they make two of one."""
+    if any("|||" in text for texts in groups for text in texts):
+        groups = [[part for text in texts for part in text.split("|||")] for texts in groups]
+    flat = iter(prepare([text for texts in groups for text in texts]))
+    return [[next(flat) for _ in texts] for texts in groups]
+
+
+@functools.lru_cache(maxsize=4)
+def _kernel(indexes: Indexes) -> Kernel:
+    return Kernel(FUNCTION_WORDS, indexes.synonyms, indexes.paraphrases)
+
+
+def _has(indexes: Indexes, module: str) -> bool:
+    needed = {"synonym": indexes.synonyms, "paraphrase": indexes.paraphrases}
+    return module not in needed or needed[module] is not None
+
+
+def _data_fact(kernel: Kernel) -> dict[str, str]:
+    """For the signature: which data, where it is not METEOR's own."""
+    published = {file.sha256 for file in weights.models()["meteor"].files.values()}
+    strange = [sha for sha in (kernel.synonym_source, kernel.paraphrase_source) if sha and sha not in published]
+    return {"data": "+".join(sha[:8] for sha in strange)} if strange else {}
+
+
+def _notes(used: list[str]) -> tuple[str, ...]:
+    absent = [module for module in MODULES if module not in used]
+    if not absent:
+        return ()
+    return (
+        f"ran without its {' and '.join(absent)} module, so the scores are lower than METEOR's: "
+        "caplens weights fetch meteor",
+    )
+
+
+@dataclass(frozen=True)
+class Alignments(Sequence[dict[str, Any]]):
+    """What each caption's words were aligned with, worked out for the captions somebody looks at."""
+
+    indexes: Indexes
+    captions: list[str]
+    references: list[str]
+    """The best reference of each caption."""
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+    @overload
+    def __getitem__(self, row: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, row: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(row, slice):
+            return [self[place] for place in range(*row.indices(len(self)))]
+        caption, reference = self.captions[row].split(), self.references[row].split()
+        words: list[dict[str, str]] = [_unmatched(word) for word in caption]
+        left = dict(enumerate(reference))
+        for module, start, length, other, other_length in _kernel(self.indexes).align(
+            self.captions[row], self.references[row]
+        ):
+            match = " ".join(reference[other : other + other_length])
+            for place in range(start, start + length):
+                words[place] = {"text": caption[place], "status": MODULES[module]}
+                if module:
+                    words[place]["match"] = match
+            for place in range(other, other + other_length):
+                del left[place]
+        return {
+            "words": words,
+            "missing": [word for word in left.values() if word not in FUNCTION_WORDS],
+            "note": f"closest reference: {self.references[row]}",
+        }
+
+
+def _unmatched(word: str) -> dict[str, str]:
+    return {"text": word} if word in FUNCTION_WORDS else {"text": word, "status": "wrong"}
