@@ -1,20 +1,156 @@
 #include "ptb.h"
 
+#include <algorithm>
+
+#include "ptb_text.h"
+
 namespace caplens {
+namespace {
+
+using ptb::Action;
+using State = uint16_t;
+
+struct Rule {
+    Action action;
+    uint8_t give_back;    // units at the end that are left to the next token
+    uint8_t follow;       // units of context after the token, where their number is fixed
+    State head, context;  // start states of the token and of its context, where it is not
+    std::string_view text;
+};
+
+#include "ptb_automaton.inc"
+
+constexpr uint8_t kEnd = kStride - 1;  // the class after the last unit: no rule goes on there
+
+uint8_t class_of(char32_t unit) { return kClass[kBlock[unit >> 8] << 8 | (unit & 0xFF)]; }
+
+State step(State state, uint8_t unit_class) { return kNext[state * kStride + unit_class]; }
+
+// Where the token ends when its context has no fixed length: as late as a match of the context reaches the end.
+size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end) {
+    size_t best = begin;
+    State head = rule.head;
+    for (size_t at = begin; at < end; ++at) {
+        head = step(head, classes[at]);
+        if (head == 0) break;
+        if (kAccept[head] < 0) continue;
+        State context = rule.context;
+        for (size_t i = at + 1; i < end && context != 0; ++i) context = step(context, classes[i]);
+        if (context != 0 && kAccept[context] >= 0) best = at + 1;
+    }
+    return best;
+}
+
+// A caption is one line of many, and "U." at its end is "U" when the next line opens a sentence. The next line is not
+// known here, so it is taken to be written like this one: "A" after a caption that starts with a capital, else nothing.
+void append_next_line(std::string_view caption, std::vector<uint8_t>& classes) {
+    const auto letter =
+        std::find_if(caption.begin(), caption.end(), [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+    classes.push_back(class_of('\n'));
+    if (letter != caption.end() && *letter <= 'Z') {
+        classes.push_back(class_of('A'));
+        classes.push_back(class_of('\n'));
+    }
+    classes.push_back(kEnd);
+}
+
+bool is_ascii(std::string_view text) {
+    char all = 0;
+    for (const char c : text) all |= c;
+    return (all & 0x80) == 0;
+}
+
+// Punctuation that only shows after writing: quotation marks, and soft hyphens with nothing beside them.
+bool is_punctuation(std::string_view token) {
+    return token == "''" || token == "'" || token == "``" || token == "`" || token == "." || token.empty();
+}
+
+}  // namespace
+
+void PtbTokeniser::read_ascii(std::string_view text) {
+    classes_.resize(text.size());
+    lowered_.resize(text.size());
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        classes_[i] = kClass[static_cast<unsigned char>(c)];
+        lowered_[i] = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    }
+}
+
+void PtbTokeniser::read_utf8(std::string_view text) {
+    classes_.clear();
+    offsets_.clear();
+    for (size_t at = 0; at < text.size();) {
+        const auto [point, size] = ptb::decode(text.substr(at));
+        offsets_.push_back(at);
+        if (point < 0x10000) {
+            classes_.push_back(class_of(point));
+        } else {
+            classes_.insert(classes_.end(), {class_of(0xD800), class_of(0xDC00)});
+            offsets_.push_back(at + size);
+        }
+        at += size;
+    }
+    offsets_.push_back(text.size());
+}
 
 void PtbTokeniser::tokenise(std::string_view utf8, std::vector<std::string_view>& tokens) {
     tokens.clear();
-    text_.assign(utf8);
-    for (char& c : text_)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    std::string_view text = text_;
-    const auto is_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || (c & 0x80); };
-    for (size_t i = 0; i < text.size();) {
-        size_t start = i;
-        while (i < text.size() && is_word(text[i])) ++i;
-        if (i > start && text.substr(start, i - start) != "-") tokens.push_back(text.substr(start, i - start));
-        if (i == start) ++i;
+    written_.clear();
+    written_.reserve(utf8.size() * 6);  // the views must stay where they are
+    const bool ascii = is_ascii(utf8);
+    ascii ? read_ascii(utf8) : read_utf8(utf8);
+    const size_t count = classes_.size();
+    append_next_line(utf8, classes_);
+
+    bool last_kept = false;  // whether the last token of this line was kept
+    for (size_t begin = 0; begin < count;) {
+        size_t end = begin;
+        int16_t number = 0;
+        State state = kStart;
+        for (size_t at = begin; (state = step(state, classes_[at])) != 0;) {
+            ++at;
+            if (kAccept[state] >= 0) {
+                number = kAccept[state];
+                end = at;
+            }
+        }
+        const Rule& rule = kRules[number];
+        if (rule.head != 0) end = split(rule, classes_.data(), begin, end);
+        end -= rule.follow + rule.give_back;
+
+        switch (rule.action) {
+            case Action::skip:
+                break;
+            case Action::line_break:
+                if (last_kept) tokens.back() = ptb::strip_end(tokens.back());
+                last_kept = false;
+                break;
+            case Action::drop:
+                last_kept = false;
+                break;
+            case Action::constant:
+                tokens.push_back(rule.text);
+                last_kept = true;
+                break;
+            default: {
+                std::string_view token;
+                if (ascii && rule.action <= Action::word) {
+                    token = std::string_view(lowered_).substr(begin, end - begin);
+                } else {
+                    const size_t from = ascii ? begin : offsets_[begin], to = ascii ? end : offsets_[end];
+                    const size_t start = written_.size();
+                    ptb::write(rule.action, utf8.substr(from, to - from), written_);
+                    token = std::string_view(written_).substr(start);
+                }
+                last_kept = !is_punctuation(token);
+                if (last_kept) tokens.push_back(token);
+            }
+        }
+        begin = end;
     }
+    // coco-caption strips a line before it splits it, which also shortens an address that ends in blanks.
+    if (last_kept) tokens.back() = ptb::strip_end(tokens.back());
 }
 
 }  // namespace caplens

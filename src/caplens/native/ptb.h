@@ -1,6 +1,7 @@
 // The tokeniser of coco-caption: Penn Treebank tokens, lower-cased, punctuation dropped. See docs/tokeniser.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,12 @@ public:
     void tokenise(std::string_view utf8, std::vector<std::string_view>& tokens);
 
 private:
-    std::string text_;
+    void read_ascii(std::string_view text);
+    void read_utf8(std::string_view text);
+
+    std::vector<uint8_t> classes_;   // of each UTF-16 unit
+    std::vector<size_t> offsets_;    // where each unit starts in the bytes, unless they are ascii
+    std::string lowered_, written_;  // what the views show
 };
 
 }  // namespace caplens
