@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,14 +17,9 @@ from caplens.captioning.aoanet import AoANet, AoANetConfig
 from caplens.captioning.captioner import Captioner
 from caplens.captioning.decode import greedy, sample
 from caplens.captioning.vocabulary import END, Vocabulary
-from caplens.metrics.base import Floats, Progress, silent
+from caplens.metrics.base import Progress, silent
+from caplens.reward import Reward
 from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
-
-
-class RewardFunction(Protocol):
-    """Scores captions of pictures by id, as `caplens.Reward` does."""
-
-    def __call__(self, ids: Sequence[str], captions: Sequence[str]) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,6 @@ def train_captioner(
     config: CaptionerConfig,
     encoder: str,
     folder: str | os.PathLike[str],
-    make_reward: Callable[[], RewardFunction],
     progress: Progress = silent,
 ) -> Captioner:
     """Train, or go on where the folder's checkpoint stands, and write `captioner.safetensors` into the folder."""
@@ -91,7 +85,7 @@ def train_captioner(
         torch.set_rng_state(tensors["random"])
     captioner = Captioner(model, vocabulary, encoder, config.longest)
     total = config.cross_entropy_epochs + config.self_critical_epochs
-    reward: RewardFunction | None = None
+    reward: Reward | None = None
     for epoch in range(first, total):
         model.train()
         shuffle = np.random.default_rng((config.seed, epoch))
@@ -99,10 +93,15 @@ def train_captioner(
             loss = _cross_entropy_epoch(model, vocabulary, pictures, optimiser, shuffle, config, progress)
             run.log(epoch=epoch + 1, cross_entropy=loss)
         else:
-            reward = reward or make_reward()
+            reward = reward or Reward(
+                config.reward,
+                dict(zip(pictures.ids, pictures.references, strict=True)),
+                vocabulary=vocabulary.words,
+                end=END,
+            )
             for group in optimiser.param_groups:
                 group["lr"] = config.self_critical_learning_rate
-            mean = _self_critical_epoch(model, vocabulary, pictures, optimiser, shuffle, config, reward, progress)
+            mean = _self_critical_epoch(model, pictures, optimiser, shuffle, config, reward, progress)
             run.log(epoch=epoch + 1, reward=mean)
         run.save(
             {
@@ -161,37 +160,32 @@ def _teacher_forced(captions: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 def _self_critical_epoch(
     model: AoANet,
-    vocabulary: Vocabulary,
     pictures: Pictures,
     optimiser: torch.optim.Optimizer,
     shuffle: np.random.Generator,
     config: CaptionerConfig,
-    reward: RewardFunction,
+    reward: Reward,
     progress: Progress,
 ) -> float:
     """Draw captions, and make those more likely that score above the baseline: ∇L ≈ −(r(w) − b) ∇ log p(w)."""
-    total, count = 0.0, 0
+    total = 0.0
     for number, rows in enumerate(_batches(len(pictures.ids), config.batch, shuffle)):
-        memory = model.encode(pictures.features[rows].float())
-        generator = torch.Generator().manual_seed(int(shuffle.integers(2**62)))
-        drawn = sample(model, memory.repeat(config.samples), config.longest, generator)
         ids = [pictures.ids[row] for row in rows]
-        repeated = [key for key in ids for _ in range(config.samples)]
-        scores = reward(repeated, vocabulary.decode(drawn.words.tolist())).reshape(len(rows), config.samples)
+        features = pictures.features[rows].float()
+        generator = torch.Generator().manual_seed(int(shuffle.integers(2**62)))
+        drawn = sample(model, model.encode(features).repeat(config.samples), config.longest, generator)
         if config.baseline == "greedy":
             model.eval()
             with torch.no_grad():
-                plain = greedy(model, model.encode(pictures.features[rows].float()), config.longest)
+                plain = greedy(model, model.encode(features), config.longest)
             model.train()
-            baseline = reward(ids, vocabulary.decode(plain.words.tolist()))[:, None]
+            advantage = reward.self_critical(ids, drawn.words, plain.words)
         else:
-            baseline = (scores.sum(axis=1, keepdims=True) - scores) / (config.samples - 1)
-        advantage = torch.from_numpy((scores - baseline).ravel()).float()
-        loss = -(advantage[:, None] * drawn.log_probabilities).sum() / drawn.spoken.sum()
-        _update(model, optimiser, loss)
-        total, count = total + float(scores.mean()) * len(rows), count + len(rows)
+            advantage = reward.leave_one_out(ids, drawn.words)
+        _update(model, optimiser, -(advantage[:, None] * drawn.log_probabilities).sum() / drawn.spoken.sum())
+        total += float(reward(ids, drawn.words).sum()) / config.samples
         progress("self-critical", number * config.batch, len(pictures.ids))
-    return total / count
+    return total / len(pictures.ids)
 
 
 def _update(model: AoANet, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
