@@ -1,4 +1,4 @@
-"""A small network over features of a caption, in numpy: what nneval and caplens score with, and why a score is what it is."""
+"""A small network over features of a caption, in numpy: what the learned metrics score with, and why."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Network:
         for weight, bias in self.layers[:-1]:
             values = np.maximum(values @ weight + bias, 0)
         weight, bias = self.layers[-1]
-        return (values @ weight + bias)[:, 0]
+        made: Floats = (values @ weight + bias)[:, 0]
+        return made
 
     def __call__(self, features: Floats) -> Floats:
         """A score between 0 and 1 for each row of features."""
@@ -63,7 +64,8 @@ class Network:
         """What each feature adds to the score of the usual caption (integrated gradients along the straight way)."""
         path = (np.arange(steps) + 0.5) / steps
         way = features - self.usual
-        return way * np.mean([self._gradient(self.usual + share * way) for share in path], axis=0)
+        slope: Floats = np.mean([self._gradient(self.usual + share * way) for share in path], axis=0)
+        return way * slope
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network as a safetensors file."""
@@ -87,20 +89,21 @@ class Network:
                 about = dict(file.metadata() or {})
                 features = tuple(json.loads(about.pop("features")))
                 names = file.keys()
-                layers = []
+                layers: list[tuple[Floats, Floats]] = []
                 while f"layer{len(layers)}.weight" in names:
                     layer = f"layer{len(layers)}"
                     layers.append((file.get_tensor(f"{layer}.weight"), file.get_tensor(f"{layer}.bias")))
-                scale = [file.get_tensor(name) for name in ("low", "high", "usual")]
+                low, high, usual = (file.get_tensor(name) for name in ("low", "high", "usual"))
         except (SafetensorError, KeyError) as error:
             raise InputError(f"not the weights of a learned metric ({error})", where=os.fspath(path)) from None
-        return cls(features, tuple(layers), *scale, about=about)
+        return cls(features, tuple(layers), low, high, usual, about)
 
 
 def logistic(values: Floats) -> Floats:
     """1 / (1 + e^−x) without overflow."""
     small = np.exp(-np.abs(values))
-    return np.where(values >= 0, 1, small) / (1 + small)
+    made: Floats = np.where(values >= 0, 1, small) / (1 + small)
+    return made
 
 
 @dataclass(frozen=True)

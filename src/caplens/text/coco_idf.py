@@ -1,4 +1,4 @@
-"""Document frequencies of the COCO val2014 captions, which NNEval's CIDEr is computed with; built once into the cache."""
+"""Document frequencies of the COCO val2014 captions, for NNEval's CIDEr; built once into the cache."""
 
 from __future__ import annotations
 
