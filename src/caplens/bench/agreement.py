@@ -196,7 +196,7 @@ def _weighted_midranks(ranks: Ints, weight: Ints) -> Floats:
 
 def _standardised(values: Floats) -> Floats:
     spread = values.std()
-    return (values - values.mean()) / spread if spread > 0 else values - values.mean()
+    return np.asarray((values - values.mean()) / (spread if spread > 0 else 1.0), dtype=np.float64)
 
 
 def _sums(units: Ints, count: int, x: Floats, y: Floats) -> Floats:

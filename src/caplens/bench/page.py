@@ -1,0 +1,183 @@
+"""A bench run as one self-contained page: what each metric is worth, set by set."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from caplens.bench.figures import Figure, MeanFigure, RatingFigure
+from caplens.bench.plots import Bar, Line, against_ratings, forest, lines
+from caplens.bench.run import LEVEL, BenchReport, Measured, SetReport
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_LINES = 14
+
+
+def render(report: BenchReport) -> str:
+    """The page as text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("bench.html").render(
+        report=report,
+        summary=_summary(report),
+        sets=[_set_view(part) for part in report.sets if part.measured],
+        empty=[part for part in report.sets if not part.measured],
+        level=LEVEL,
+        version=version("caplens"),
+        style=(TEMPLATES / "bench.css").read_text("utf-8"),
+    )
+
+
+def headlines(report: BenchReport) -> list[tuple[SetReport, Figure]]:
+    """The figure that stands for each set in an overview: the first one with clusters."""
+    chosen = []
+    for part in report.sets:
+        figure = next((figure for figure in part.task.figures if figure.headline), None)
+        if figure is not None and part.measured:
+            chosen.append((part, figure))
+    return chosen
+
+
+def _summary(report: BenchReport) -> dict[str, Any]:
+    """Metrics by sets, coloured by their place between the worst and the best of the column."""
+    columns = headlines(report)
+    cells: dict[str, dict[str, dict[str, Any]]] = {}
+    for part, figure in columns:
+        rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
+        values = [row.estimate.value for row in rows]
+        for row in rows:
+            spread = max(values) - min(values)
+            cells.setdefault(row.metric, {})[part.rating_set.name] = {
+                **_row_view(row),
+                "shade": round(100 * (row.estimate.value - min(values)) / spread) if spread else 50,
+            }
+    places: dict[str, list[float]] = {name: [cell["shade"] for cell in row.values()] for name, row in cells.items()}
+    order = sorted(cells, key=lambda name: (-len(places[name]), -float(np.mean(places[name]))))
+    return {
+        "columns": [
+            {"name": part.rating_set.name, "title": part.rating_set.title, "figure": figure.key}
+            for part, figure in columns
+        ],
+        "rows": [{"metric": name, "cells": cells[name]} for name in order],
+    }
+
+
+def _set_view(part: SetReport) -> dict[str, Any]:
+    figures = [figure for figure in part.task.figures if figure.at is None or figure.headline]
+    return {
+        "name": part.rating_set.name,
+        "set": part.rating_set,
+        "task": part.task,
+        "figures": [_figure_view(part, figure, opened=place == 0) for place, figure in enumerate(figures)],
+        "curve": _curve(part),
+        "categories": _categories(part),
+        "ratings": _rating_plots(part),
+        "skipped": part.skipped,
+        "signatures": {name: scored.signature for name, scored in part.scored.items()},
+    }
+
+
+def _figure_view(part: SetReport, figure: Figure, opened: bool) -> dict[str, Any]:
+    rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
+    views = [_row_view(row) for row in rows]
+    bars = [
+        Bar(row.metric, view["value"], view["low"], view["high"], row.cluster, view["published"], row.status)
+        for row, view in zip(rows, views, strict=True)
+        if np.isfinite(row.estimate.low)
+    ]
+    return {
+        "key": figure.key,
+        "scale": figure.scale,
+        "count": figure.count,
+        "headline": figure.headline,
+        "open": opened or figure.headline,
+        "plot": forest(bars, _digits(figure)) if bars else "",
+        "rows": views,
+    }
+
+
+def _row_view(row: Measured) -> dict[str, Any]:
+    scale, digits = row.figure.scale, _digits(row.figure)
+    nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
+    # What is printed may be scaled otherwise than our column.
+    published = None if nearest is None else nearest.published.value / nearest.published.scale * scale
+    return {
+        "metric": row.metric,
+        "value": row.estimate.value * scale,
+        "low": row.estimate.low * scale,
+        "high": row.estimate.high * scale,
+        "shown": f"{row.estimate.value * scale:.{digits}f}",
+        "interval": f"{row.estimate.low * scale:.{digits}f} to {row.estimate.high * scale:.{digits}f}",
+        "cluster": row.cluster,
+        "used": row.used,
+        "partial": row.used < row.figure.count,
+        "published": published,
+        "status": row.status,
+        "sources": [
+            f"{comparison.published.value:g} ({comparison.published.source}; difference {comparison.difference:+.3g}, "
+            f"tolerance {comparison.published.tolerance:g})"
+            for comparison in row.comparisons
+        ],
+    }
+
+
+def _digits(figure: Figure) -> int:
+    return 3 if figure.scale == 1 else 1
+
+
+def _curve(part: SetReport) -> str:
+    """Accuracy over the number of references, where the set is a curve."""
+    points = [figure for figure in part.task.figures if figure.at is not None and figure.key.startswith("all,")]
+    if not points:
+        return ""
+    places = [float(figure.at or 0) for figure in points]
+    return lines(_lines(part, points), places, [f"{place:g}" for place in places], "number of references (accuracy, %)")
+
+
+def _categories(part: SetReport) -> str:
+    """Accuracy by category, where a mean stands over categories."""
+    mean = next((figure for figure in part.task.figures if isinstance(figure, MeanFigure)), None)
+    parts = [] if mean is None else [figure for figure in part.task.figures if figure in mean.parts]
+    if len(parts) < 2:
+        return ""
+    labels = [figure.key for figure in parts]
+    return lines(_lines(part, parts), list(range(len(parts))), labels, "category (accuracy, %)")
+
+
+def _lines(part: SetReport, figures: list[Figure]) -> list[Line]:
+    """One line per metric, best at the last point first, as many as can be told apart."""
+    found = {(row.figure.key, row.metric): row for row in part.measured}
+    order = [row.metric for row in part.of(figures[-1].key) if np.isfinite(row.estimate.value)][:MOST_LINES]
+    return [
+        Line(
+            name,
+            [found[figure.key, name].estimate.value * figure.scale for figure in figures],
+            [found[figure.key, name].estimate.low * figure.scale for figure in figures],
+            [found[figure.key, name].estimate.high * figure.scale for figure in figures],
+        )
+        for name in order
+    ]
+
+
+def _rating_plots(part: SetReport) -> list[str]:
+    """Score against rating for each metric, on the set's first figure with ratings."""
+    figure = next(
+        (figure for figure in part.task.figures if isinstance(figure, RatingFigure) and figure.headline), None
+    )
+    if figure is None:
+        return []
+    return [
+        against_ratings(row.metric, part.scored[row.metric].scores(figure.trial)[figure.rows], figure.ratings)
+        for row in part.of(figure.key)
+        if np.isfinite(row.estimate.value)
+    ]

@@ -1,0 +1,255 @@
+"""Run metrics on rating sets: score what is not stored yet, compute every figure, test metrics against each other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from caplens.bench import agreement, published
+from caplens.bench.agreement import Estimate, Ints
+from caplens.bench.base import RatingSet, Task
+from caplens.bench.data import DataFolders
+from caplens.bench.figures import Figure, PairFigure, Scored, Trial
+from caplens.bench.published import Comparison, Status
+from caplens.bench.scores import trial_scores
+from caplens.errors import CaplensError, InputError, MissingData
+from caplens.files import write_atomically
+from caplens.metrics.base import Metric, Progress, Workspace, silent
+
+RESAMPLES = 1000
+PERMUTATIONS = 1000
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure of one metric."""
+
+    figure: Figure
+    metric: str
+    estimate: Estimate
+    used: int
+    """Rows or pairs that could be scored, of `figure.count`."""
+    comparisons: tuple[Comparison, ...]
+    draws: tuple[float, ...] = ()
+    """The value of each reference draw, where there are several."""
+    cluster: int | None = None
+
+    @property
+    def status(self) -> Status:
+        """Reproduced as soon as one figure in print is met; papers print the same figure differently."""
+        if not self.comparisons:
+            return "not published"
+        met = any(comparison.status == "reproduced" for comparison in self.comparisons)
+        return "reproduced" if met else "not reproduced"
+
+    def to_dict(self) -> dict[str, Any]:
+        scale = self.figure.scale
+        return {
+            "figure": self.figure.key,
+            "metric": self.metric,
+            "value": _number(self.estimate.value * scale),
+            "low": _number(self.estimate.low * scale),
+            "high": _number(self.estimate.high * scale),
+            "rows": self.used,
+            "of": self.figure.count,
+            "cluster": self.cluster,
+            "draws": [value * scale for value in self.draws],
+            "status": self.status,
+            "published": [
+                {
+                    "value": comparison.published.value,
+                    "source": comparison.published.source,
+                    "difference": _number(comparison.difference),
+                    "tolerance": comparison.published.tolerance,
+                    "status": comparison.status,
+                }
+                for comparison in self.comparisons
+            ],
+        }
+
+
+@dataclass
+class SetReport:
+    """Everything measured on one set."""
+
+    rating_set: RatingSet
+    task: Task
+    scored: dict[str, Scored] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    measured: list[Measured] = field(default_factory=list)
+    p_values: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    """(figure, better, worse) to p, for the pairs that clusters needed."""
+
+    def of(self, figure: str) -> list[Measured]:
+        """One figure's metrics, best first; NaN last."""
+        rows = [row for row in self.measured if row.figure.key == figure]
+        return sorted(
+            rows, key=lambda row: -np.inf if np.isnan(row.estimate.value) else row.estimate.value, reverse=True
+        )
+
+    def value(self, figure: str, metric: str) -> float:
+        """One figure, in the units printed."""
+        for row in self.measured:
+            if row.figure.key == figure and row.metric == metric:
+                return row.estimate.value * row.figure.scale
+        raise KeyError(f"{metric} has no {figure} on {self.rating_set.name}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "set": self.rating_set.name,
+            "title": self.rating_set.title,
+            "protocol": self.rating_set.protocol,
+            "signature": self.task.signature,
+            "notes": list(self.task.notes),
+            "images": self.task.units,
+            "metrics": {name: scored.signature for name, scored in self.scored.items()},
+            "skipped": dict(self.skipped),
+            "figures": [row.to_dict() for row in self.measured],
+            "p_values": [
+                {"figure": figure, "better": better, "worse": worse, "p": p}
+                for (figure, better, worse), p in self.p_values.items()
+            ],
+        }
+
+
+@dataclass
+class BenchReport:
+    """What a run of several sets found."""
+
+    sets: list[SetReport]
+    missing: dict[str, str]
+    """Set to reason, for sets whose files are not here."""
+    resamples: int
+    permutations: int
+    seed: int
+
+    def __getitem__(self, name: str) -> SetReport:
+        for report in self.sets:
+            if report.rating_set.name == name:
+                return report
+        raise KeyError(self.missing.get(name, f"{name} was not run"))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "resamples": self.resamples,
+            "permutations": self.permutations,
+            "seed": self.seed,
+            "level": LEVEL,
+            "missing": dict(self.missing),
+            "sets": [report.to_dict() for report in self.sets],
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        write_atomically(path, json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False) + "\n")
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """One self-contained page with plots."""
+        from caplens.bench.page import render
+
+        write_atomically(path, render(self))
+
+
+def run(
+    sets: Sequence[RatingSet],
+    metrics: Sequence[Metric],
+    data: DataFolders,
+    *,
+    resamples: int = RESAMPLES,
+    permutations: int = PERMUTATIONS,
+    seed: int = 1,
+    progress: Progress = silent,
+) -> BenchReport:
+    """Measure metrics on sets.
+
+    A set whose files are missing and a metric that cannot run on a set are listed with the reason; nothing else is
+    lost. Scores are stored as soon as they are computed.
+    """
+    if not metrics:
+        raise InputError("no metric was asked for", remedy="name some: --metrics cider-d,meteor or --metrics all")
+    reports, missing = [], {}
+    for rating_set in sets:
+        try:
+            task = rating_set.load(data)
+        except MissingData as error:
+            missing[rating_set.name] = str(error)
+            continue
+        report = SetReport(rating_set, task)
+        _score(report, metrics, progress)
+        _measure(report, resamples, permutations, seed, progress)
+        reports.append(report)
+    return BenchReport(reports, missing, resamples, permutations, seed)
+
+
+def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> None:
+    task, title = report.task, report.rating_set.title
+    done: dict[str, list[Trial]] = {metric.name: [] for metric in metrics}
+    total = len(task.trials) * len(metrics)
+    for place, captions in enumerate(task.trials):
+        work = Workspace(captions, progress)
+        for number, metric in enumerate(metrics):
+            progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
+            if metric.name in report.skipped:
+                continue
+            try:
+                done[metric.name].append(trial_scores(metric, work, task.details))
+            except CaplensError as error:
+                report.skipped[metric.name] = str(error)
+    progress(title, total, total)
+    for metric in metrics:
+        if metric.name in report.skipped:
+            continue
+        if task.details and all(trial.details is None for trial in done[metric.name]):
+            report.skipped[metric.name] = "gives one score per caption and no details, which this set is about"
+            continue
+        report.scored[metric.name] = Scored(metric, done[metric.name])
+
+
+def _measure(report: SetReport, resamples: int, permutations: int, seed: int, progress: Progress) -> None:
+    task = report.task
+    weights = agreement.draw_weights(task.units, resamples, seed)
+    masks = agreement.draw_swaps(task.units, permutations, seed)
+    everything: Ints = np.ones((1, task.units), dtype=np.int32)
+    for number, figure in enumerate(task.figures):
+        progress(f"{report.rating_set.title}: intervals and tests", number, len(task.figures))
+        rows: dict[str, Measured] = {}
+        for name, scored in report.scored.items():
+            value = float(figure.resampled(scored, everything)[0])
+            found = published.compare(report.rating_set.name, figure.key, task.signature, name, scored.signature, value)
+            rows[name] = Measured(
+                figure=figure,
+                metric=name,
+                estimate=Estimate.of(value, figure.resampled(scored, weights)),
+                used=figure.usable(scored),
+                comparisons=tuple(found),
+                draws=tuple(figure.per_trial(scored))
+                if isinstance(figure, PairFigure) and len(figure.trials) > 1
+                else (),
+            )
+        ranks = _ranks(report, figure, rows, masks) if figure.headline and permutations else {}
+        report.measured += [replace(row, cluster=ranks.get(name)) for name, row in rows.items()]
+    progress(f"{report.rating_set.title}: intervals and tests", len(task.figures), len(task.figures))
+
+
+def _ranks(report: SetReport, figure: Figure, rows: dict[str, Measured], masks: agreement.Masks) -> dict[str, int]:
+    """Clusters of one figure; the p values that were needed are kept."""
+    usable = {name: row for name, row in rows.items() if not np.isnan(row.estimate.value)}
+    order = sorted(usable, key=lambda name: usable[name].estimate.value, reverse=True)
+
+    def test(better: str, worse: str) -> float:
+        observed = usable[better].estimate.value - usable[worse].estimate.value
+        permuted = figure.swapped(report.scored[better], report.scored[worse], masks)
+        p = agreement.p_value(observed, permuted)
+        report.p_values[figure.key, better, worse] = p
+        return p
+
+    return agreement.clusters(order, test, LEVEL)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

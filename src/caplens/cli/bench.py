@@ -1,0 +1,173 @@
+"""`caplens bench`: how far each metric agrees with people."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from caplens.cli._arguments import Images, Metrics, Options, References, Videos, read_options, split_names
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+from caplens.errors import InputError
+
+if TYPE_CHECKING:
+    from caplens.bench.run import BenchReport, Measured
+
+
+def command(
+    sets: Annotated[
+        list[str] | None,
+        typer.Argument(help="Rating sets, all (those whose files are found), or list (what there is and where)."),
+    ] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="Folder with rating sets; may be repeated.")] = None,
+    metrics: Metrics = None,
+    option: Options = None,
+    ratings: Annotated[Path | None, typer.Option(help="Your own: csv with id, rating or id, preference.")] = None,
+    captions: Annotated[
+        list[Path] | None, typer.Option(help="Captions that --ratings judges; two for preferences.")
+    ] = None,
+    references: References = None,
+    images: Images = None,
+    videos: Videos = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples over images for the intervals.")] = 1000,
+    permutations: Annotated[int, typer.Option(min=0, help="Swaps in each paired test; 0 for no tests.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstrap and tests.")] = 1,
+    html: Annotated[Path | None, typer.Option(help="Write a page with plots.")] = None,
+    json: JsonTarget = None,
+) -> None:
+    """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print."""
+    from caplens.bench.base import RatingSet, find_sets, known_sets
+    from caplens.bench.data import DataFolders
+    from caplens.bench.own import OwnRatings
+    from caplens.bench.run import run
+
+    folders = DataFolders(data or [])
+    names = sets or []
+    if names == ["list"]:
+        _list(folders, json)
+        return
+    chosen: list[RatingSet]
+    if ratings is not None:
+        if names:
+            raise InputError("--ratings and named sets were given", remedy="run them one after the other")
+        chosen = [OwnRatings(ratings, captions or [], references, images, videos)]
+    elif not names:
+        raise InputError(
+            "no rating set was named", remedy="`caplens bench list --data DIR` shows them; or give --ratings"
+        )
+    elif names == ["all"]:
+        chosen = [found for found in known_sets().values() if found.found(folders)]
+        if not chosen:
+            raise InputError("no rating set was found", remedy="name a folder that holds some: --data DIR")
+    else:
+        chosen = find_sets(names)
+    with progress_bar() as progress:
+        report = run(
+            chosen,
+            _metrics(metrics, read_options(option)),
+            folders,
+            resamples=resamples,
+            permutations=permutations,
+            seed=seed,
+            progress=progress,
+        )
+    write_json(json, report.to_dict())
+    if html is not None:
+        report.to_html(html)
+    _show(report, json)
+    if html is not None:
+        say(json, f"wrote {html}")
+    for name, reason in report.missing.items():
+        print(f"{name} was not run: {reason}", file=sys.stderr)
+    if report.missing and names != ["all"]:
+        raise typer.Exit(2)
+
+
+def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
+    """The metrics asked for; all of them without a word."""
+    from caplens.metrics import list_metrics, load_metrics
+
+    if names is None or names.strip() == "all":
+        wanted = [entry["name"] for entry in list_metrics()]
+        return load_metrics(wanted, options)
+    return load_metrics(split_names(names), options)
+
+
+def _list(folders: Any, json: str | None) -> None:
+    from caplens.bench.base import known_sets, missing_files
+
+    looked = ", ".join(str(folder) for folder in folders.folders) or "nowhere (give --data DIR)"
+    entries = []
+    for rating_set in known_sets().values():
+        found = rating_set.found(folders)
+        entries.append(
+            {
+                "name": rating_set.name,
+                "title": rating_set.title,
+                "what": rating_set.what,
+                "protocol": rating_set.protocol,
+                "paper": rating_set.paper,
+                "licence": rating_set.licence,
+                "get it": rating_set.home,
+                "found": [str(path) for path in found],
+                "missing": missing_files(rating_set, folders),
+                "looked": [str(folder) for folder in folders.folders],
+            }
+        )
+    write_json(json, entries)
+    for entry in entries:
+        say(json, f"{entry['name']}  {'found' if entry['found'] else 'not found'}")
+        for key in ("what", "protocol", "paper", "licence", "get it"):
+            say(json, f"  {key:9}{entry[key]}")
+        if entry["found"]:
+            say(json, f"  {'found':9}{', '.join(entry['found'])}")
+        else:
+            say(json, f"  {'missing':9}{'; '.join(entry['missing'])}")
+        say(json, f"  {'looked':9}below {looked}")
+        say(json)
+
+
+def _show(report: BenchReport, json: str | None) -> None:
+    """One table per set, best metric first by the first figure with clusters."""
+    for part in report.sets:
+        say(json, f"{part.rating_set.title}: {part.rating_set.what}")
+        for figure in part.task.figures:
+            if figure.at is not None and not figure.headline:
+                continue
+            rows = [_row(row) for row in part.of(figure.key)]
+            if rows:
+                title = f"{figure.key} ×{figure.scale:g}" if figure.scale != 1 else figure.key
+                show_table(
+                    json,
+                    [title, "value", "95 % interval", "cluster", "rows", "in print", "status"],
+                    rows,
+                    right=["value", "95 % interval", "cluster", "rows", "in print"],
+                )
+        for note in part.task.notes:
+            say(json, f"note: {note}")
+        for name, reason in part.skipped.items():
+            say(json, f"{name} was not measured: {reason}")
+        say(json, f"{part.rating_set.name}|{part.task.signature}|resamples:{report.resamples}|seed:{report.seed}")
+        say(json)
+
+
+def _row(row: Measured) -> list[str]:
+    digits = 3 if row.figure.scale == 1 else 2
+    value, low, high = (
+        number * row.figure.scale for number in (row.estimate.value, row.estimate.low, row.estimate.high)
+    )
+    nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
+    status = row.status
+    return [
+        row.metric,
+        f"{value:.{digits}f}",
+        f"{low:.{digits}f} to {high:.{digits}f}",
+        "" if row.cluster is None else str(row.cluster),
+        f"{row.used:,}" + ("" if row.used == row.figure.count else f" of {row.figure.count:,}"),
+        "" if nearest is None else f"{nearest.published.value:g}",
+        status
+        if status != "not reproduced" or nearest is None
+        else f"not reproduced ({nearest.difference:+.{digits}f})",
+    ]

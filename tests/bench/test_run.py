@@ -1,0 +1,246 @@
+"""Running metrics on sets: the store, what is skipped and why, comparison with print, own ratings, the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.toys import Blind, Overlap, Picky
+
+from caplens.bench.base import find_sets
+from caplens.bench.data import DataFolders
+from caplens.bench.own import OwnRatings
+from caplens.bench.published import compare, look_up
+from caplens.bench.run import BenchReport, run
+from caplens.errors import CaplensError, InputError
+from caplens.metrics.base import Metric, Statistics, Workspace
+
+
+class Counting(Metric):
+    """The words of a caption; counts how often it is asked and may fail."""
+
+    name = "toy-counting"
+    needs = frozenset({"references"})
+    paper = "Nobody, never"
+    summary = "Words of the caption."
+    calls = 0
+
+    def __init__(self, broken_at: int = -1) -> None:
+        self.broken_at = broken_at
+
+    def statistics(self, work: Workspace) -> Statistics:
+        if type(self).calls == self.broken_at:
+            raise KeyboardInterrupt
+        type(self).calls += 1
+        return Statistics(np.array([[float(len(text.split()))] for text in work.captions.candidates]))
+
+
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(Counting, "calls", 0)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolders:
+    """Twelve photos of Flickr8k-Expert, where longer captions are rated better and share more words."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    content = {}
+    for photo in range(12):
+        judgements = [
+            {
+                "image_path": f"{photo}.jpg",
+                "caption": " ".join(["dog"] * rating + ["zebra"] * (photo % 2)),
+                "rating": float(rating),
+            }
+            for rating in (1, 2, 3, 4)
+        ]
+        content[str(photo)] = {"ground_truth": ["dog dog dog dog", "a dog"], "human_judgement": judgements}
+    (folder / "flickr8k.json").write_text(json.dumps(content))
+    return DataFolders([folder])
+
+
+def measure(data: DataFolders, *metrics: Metric, **options: Any) -> BenchReport:
+    return run(find_sets(["flickr8k-expert"]), metrics, data, **{"resamples": 50, "permutations": 50, **options})
+
+
+def test_figures_intervals_clusters_and_p_values(data: DataFolders) -> None:
+    report = measure(data, Counting(), Overlap())["flickr8k-expert"]
+    rows = report.of("tau-c")
+    assert [row.metric for row in rows] == ["toy-counting", "toy-overlap"]
+    assert rows[0].estimate.low <= rows[0].estimate.value <= rows[0].estimate.high
+    assert [row.cluster for row in rows] == [1, 2]
+    assert report.p_values["tau-c", "toy-counting", "toy-overlap"] < 0.05
+    assert all(row.status == "not published" for row in rows)
+    assert report.value("tau-c", "toy-counting") > 80
+
+
+def test_a_second_run_computes_nothing(data: DataFolders) -> None:
+    first = measure(data, Counting())
+    assert Counting.calls == 1
+    second = measure(data, Counting())
+    assert Counting.calls == 1
+    assert first.to_dict() == second.to_dict()
+
+
+def test_changed_captions_are_scored_again(data: DataFolders, tmp_path: Path) -> None:
+    measure(data, Counting())
+    path = tmp_path / "data" / "flickr8k.json"
+    path.write_text(path.read_text().replace("a dog", "some dog"))
+    measure(data, Counting())
+    assert Counting.calls == 2
+
+
+def test_a_metric_without_references_shares_its_scores_between_draws(tmp_path: Path) -> None:
+    pair = {"image": "a.jpg", "category": "HC", "caption_a": "long one", "caption_b": "x", "pair_votes": [1],
+            "consensus_label": 0}  # fmt: skip
+    content = {"pairs": [pair], "references": {"a.jpg": [f"reference {number}" for number in range(50)]}}
+    (tmp_path / "pascal50s.json").write_text(json.dumps(content))
+    report = run(find_sets(["pascal50s"]), [Picky(), Counting()], DataFolders([tmp_path]), resamples=0, permutations=0)
+    stored = [path.name.rsplit("-", 1)[0] for path in (tmp_path / "cache" / "bench").iterdir()]
+    assert stored.count("toy-picky") == 1
+    assert stored.count("toy-counting") == 5
+    assert report["pascal-50s-pairs"].value("HC", "toy-picky") == 100
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    entry = {"image": "s.png", "caption_b": "one", "caption_c": "one two", "votes": [1] * 48}
+    entry["references"] = [f"reference {number}" for number in range(48)]
+    (tmp_path / "abstract50s.json").write_text(json.dumps([entry]))
+    chosen, folders = find_sets(["abstract-50s"]), DataFolders([tmp_path])
+    with pytest.raises(KeyboardInterrupt):
+        run(chosen, [Counting(broken_at=3)], folders)
+    assert Counting.calls == 3
+    run(chosen, [Counting()], folders)
+    assert Counting.calls == 5
+
+
+def test_a_damaged_store_is_computed_again(data: DataFolders, tmp_path: Path) -> None:
+    measure(data, Counting())
+    (stored,) = (tmp_path / "cache" / "bench").iterdir()
+    stored.write_bytes(stored.read_bytes()[:100])
+    measure(data, Counting())
+    assert Counting.calls == 2
+
+
+def test_what_cannot_be_measured_is_listed_with_the_reason(data: DataFolders) -> None:
+    report = run(find_sets(["flickr8k-expert", "thumb"]), [Blind(), Counting()], data, resamples=0, permutations=0)
+    assert "image" in report["flickr8k-expert"].skipped["toy-blind"]
+    assert "mscoco_THumB-1.0.jsonl" in report.missing["thumb"]
+    with pytest.raises(KeyError, match="THumB"):
+        report["thumb"]
+
+
+def test_no_metric_is_refused(data: DataFolders) -> None:
+    with pytest.raises(InputError, match="metric"):
+        measure(data)
+
+
+def test_a_caption_that_cannot_be_scored_is_left_out_and_counted(data: DataFolders, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "flickr8k.json"
+    path.write_text(path.read_text().replace('"dog dog zebra"', '"broken dog"'))
+    row = measure(DataFolders([tmp_path / "data"]), Picky())["flickr8k-expert"].of("tau-c")[0]
+    assert row.used == 42
+    assert row.figure.count == 48
+
+
+def test_published_values_cite_paper_and_table_and_know_the_tolerance() -> None:
+    near = compare("flickr8k-expert", "tau-c", "", "cider-d", "cider-d|…", 0.4389)
+    assert [comparison.status for comparison in near] == ["reproduced", "reproduced"]
+    assert "PAC-S" in near[0].published.source
+    assert "Table 1" in near[0].published.source
+    far = compare("flickr8k-expert", "tau-c", "", "cider-d", "cider-d|…", 0.40)
+    assert far[0].status == "not reproduced"
+    assert far[0].difference == pytest.approx(-3.9)
+    assert compare("flickr8k-expert", "tau-c", "", "length", "length|…", 0.4) == []
+
+
+def test_other_weights_or_another_protocol_have_nothing_in_print() -> None:
+    assert look_up("flickr8k-expert", "tau-c", "", "clip-s", "clip-s|encoder:embedded") == []
+    assert look_up("flickr8k-expert", "tau-c", "", "clip-s", "clip-s|encoder:ViT-B-32")
+    assert look_up("foil", "accuracy, 4 references", "source:valse", "cider-d", "") == []
+    assert look_up("foil", "accuracy, 4 references", "source:foilv1.0", "cider-d", "")
+
+
+def test_json_and_page_hold_every_figure(data: DataFolders, tmp_path: Path) -> None:
+    report = measure(data, Counting(), Overlap())
+    report.to_json(tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert {row["figure"] for row in content["sets"][0]["figures"]} == {"tau-c", "tau-b"}
+    assert content["sets"][0]["figures"][0]["status"] == "not published"
+    report.to_html(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert page.count("<svg") == 4  # a forest plot per figure, a rating plot per metric
+    for words in ("Flickr8k-Expert", "toy-counting", "Hodosh", "rows:one-per-expert"):
+        assert words in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_page_with_nothing_measured_still_says_why(data: DataFolders, tmp_path: Path) -> None:
+    report = run(find_sets(["flickr8k-expert", "thumb"]), [Blind()], data, resamples=5, permutations=5)
+    report.to_html(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert "toy-blind" in page
+    assert "THumB" in page
+
+
+def captions_file(folder: Path, name: str, texts: dict[str, str]) -> Path:
+    path = folder / name
+    rows = [{"id": key, "caption": text, "references": ["dog dog dog"]} for key, text in texts.items()]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+def own(*arguments: Any) -> BenchReport:
+    return run([OwnRatings(*arguments)], [Overlap()], DataFolders([]), resamples=20, permutations=0)
+
+
+def test_own_ratings_may_rate_a_caption_several_times(tmp_path: Path) -> None:
+    captions = captions_file(tmp_path, "captions.jsonl", {"a": "dog", "b": "dog cat", "c": "cat"})
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("id,rating\na,5\na,4\nb,3\nc,1\n")
+    report = own(ratings, [captions])["own"]
+    assert report.of("tau-b")[0].used == 4
+    assert report.value("spearman", "toy-overlap") > 90
+
+
+def test_own_ratings_with_the_captions_in_the_same_file(tmp_path: Path) -> None:
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text(
+        'id,caption,references,rating\na,dog,"[""dog""]",5\nb,cat,"[""dog""]",1\nc,cat dog,"[""dog""]",3\n'
+    )
+    assert own(ratings)["own"].value("tau-b", "toy-overlap") == pytest.approx(100)
+
+
+def test_own_preferences_between_two_files(tmp_path: Path) -> None:
+    first = captions_file(tmp_path, "a.jsonl", {"x": "dog", "y": "cat", "z": "dog"})
+    second = captions_file(tmp_path, "b.jsonl", {"x": "cat", "y": "dog", "z": "dog"})
+    preferences = tmp_path / "preferences.csv"
+    preferences.write_text("id,preference\nx,1\ny,2\nz,0\n")
+    row = own(preferences, [first, second])["own"].of("accuracy")[0]
+    assert row.used == 2
+    assert row.estimate.value == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("id,rating\nnobody,3\n", "row 1, id 'nobody'"),
+        ("id,rating\na,good\n", "'good'"),
+        ("id,score\na,1\n", "'rating' nor 'preference'"),
+        ("name,rating\na,1\n", "column 'id'"),
+        ("id,rating\n", "no row"),
+        ("id,preference\na,1\n", "two files"),
+    ],
+)
+def test_bad_ratings_are_refused_by_row(tmp_path: Path, content: str, words: str) -> None:
+    captions = captions_file(tmp_path, "captions.jsonl", {"a": "dog"})
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text(content)
+    with pytest.raises(CaplensError, match=words):
+        own(ratings, [captions])

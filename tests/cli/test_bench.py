@@ -1,0 +1,82 @@
+"""`caplens bench` on a small set and on a user's own ratings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    entry = {"image": "s.png", "caption_b": "one", "caption_c": "one two", "votes": [-1] * 48}
+    entry["references"] = [f"one two {number}" for number in range(48)]
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "abstract50s.json").write_text(json.dumps([entry, {**entry, "image": "t.png"}]))
+    return data
+
+
+def test_list_says_what_is_found_and_where_it_was_looked_for(run: Run, folder: Path) -> None:
+    shown = run("bench", "list", "--data", folder)
+    assert shown.code == 0
+    assert "abstract-50s  found" in shown.stdout
+    assert "thumb  not found" in shown.stdout
+    assert str(folder) in shown.stdout
+    listed = {entry["name"]: entry for entry in json.loads(run("bench", "list", "--data", folder, "--json").stdout)}
+    assert listed["abstract-50s"]["found"]
+    assert listed["vatex-eval"]["missing"]
+    assert all(entry["licence"] and entry["get it"] for entry in listed.values())
+
+
+def test_a_set_becomes_a_table_json_and_a_page(run: Run, folder: Path, tmp_path: Path) -> None:
+    page, out = tmp_path / "page.html", tmp_path / "out.json"
+    shown = run("bench", "abstract50s", "--data", folder, "-m", "length,rouge-l", "--html", page, "--json", out)
+    assert shown.code == 0
+    assert "Abstract-50S" in shown.stdout
+    assert "100.00" in shown.stdout
+    assert "abstract-50s|references:5|draws:5|seed:1|ties:half" in shown.stdout
+    (only,) = json.loads(out.read_text())["sets"]
+    assert {row["metric"]: row["value"] for row in only["figures"]} == {"length": 100.0, "rouge-l": 100.0}
+    assert "Abstract-50S" in page.read_text()
+
+
+def test_all_takes_what_is_there(run: Run, folder: Path) -> None:
+    shown = run("bench", "all", "--data", folder, "-m", "length", "--resamples", 5, "--permutations", 0, "--json")
+    assert shown.code == 0
+    names = [entry["set"] for entry in json.loads(shown.stdout)["sets"]]
+    assert names == ["abstract-50s", "curve-abstract-50s"]
+
+
+def test_a_set_that_is_not_there_ends_with_2_and_says_where_to_get_it(run: Run, folder: Path) -> None:
+    shown = run("bench", "thumb", "abstract-50s", "--data", folder, "-m", "length")
+    assert shown.code == 2
+    assert "jungokasai/THumB" in shown.stderr
+    assert "Abstract-50S" in shown.stdout  # what could run was not lost
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "list"),
+        (("nonsense",), "no rating set is called"),
+        (("all",), "--data"),
+        (("thumb", "--data", "/no/such/folder"), "not a folder"),
+    ],
+)
+def test_bad_arguments_end_with_2(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    shown = run("bench", *arguments)
+    assert shown.code == 2
+    assert words in shown.stderr
+
+
+def test_own_ratings(run: Run, folder: Path, tmp_path: Path) -> None:
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("id,caption,rating\na,one,1\nb,one two,2\nc,one two three,3\n")
+    shown = run("bench", "--ratings", ratings, "-m", "length")
+    assert shown.code == 0
+    assert "tau-c" in shown.stdout
+    assert run("bench", "thumb", "--ratings", ratings, "-m", "length").code == 2
