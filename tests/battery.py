@@ -31,12 +31,14 @@ ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on 
 ALONE: dict[str, dict[str, Any] | None] = {name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r")}
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
-TOLERANCE: dict[str, float] = {}
+TOLERANCE: dict[str, float] = {"bert-score": 1e-5, "sent-sim": 1e-5}
 EXACT = 1e-12
 
 # Options that change the number and therefore the signature.
 CHANGES: dict[str, list[dict[str, Any]]] = {
     **{name: [{"tokenizer": "whitespace"}] for name in NAMES if "tokenizer" in known_metrics()[name].options()},
+    "sent-sim": [{"against": "nearest"}, {"against": "centroid"}],
+    "bert-score": [{"layer": 1}, {"idf": True}, {"part": "recall"}],
     "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
     "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
     "cider-r": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"k_r": 0.5}, {"formula": "paper"}],

@@ -101,8 +101,8 @@ def test_a_rating_of_an_unknown_caption_names_file_and_caption(tmp_path: Path, w
 
 def test_composite_json_removes_the_numbered_reference(tmp_path: Path, write: Write) -> None:
     rows = [
-        {"dataset": "coco", "image": "val/a.jpg", "caption": caption, "human": rating, "references": ["x y", "a b", "c"],
-         "human_candidate_ref": 1}
+        {"dataset": "coco", "image": "val/a.jpg", "caption": caption, "human": rating, "human_candidate_ref": 1,
+         "references": ["x y", "a b", "c"]}
         for caption, rating in (("a b", 5), ("other", 1), ("third", 2))
     ]  # fmt: skip
     write("composite.json", rows)

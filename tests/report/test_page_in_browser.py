@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,19 @@ def test_why_marks_the_words(page: Any) -> None:
     wrong = page.find_elements("css selector", "#list .words .is-wrong")
     assert [node.text for node in wrong] == ["eats"]
     assert "cat on sleeps the" in find(page, "#list .chips").text.replace("\n", " ")
+
+
+def test_other_details_are_shown_as_values(browser: Any, tmp_path: Path) -> None:
+    report = caplens.evaluate(["a cat"], metrics=[Picky()])
+    details = [{"distance": 0.123456, "unknown": ["zyx", "<i>"], "none": None, "deep": {"a": [1]}}]
+    report.add(replace(report["toy-picky"], details=details))
+    report.to_html(tmp_path / "page.html")
+    browser.get((tmp_path / "page.html").as_uri())
+    find(browser, "#list .why summary").click()
+    browser.execute_script("return new Promise(done => setTimeout(done, 50))")
+    lines = [node.text for node in browser.find_elements("css selector", "#list .why .facts div")]
+    assert lines == ["distance 0.1235", "unknown zyx, <i>", 'deep {"a":[1]}']
+    assert browser.get_log("browser") == []
 
 
 def test_nothing_is_wider_than_a_phone(page: Any) -> None:

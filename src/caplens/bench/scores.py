@@ -34,7 +34,7 @@ def trial_scores(metric: Metric, work: Workspace, details: bool = False) -> Tria
         signature=result.signature,
         notes=result.notes,
         failures=dict(result.failures),
-        details=result.details if details else None,
+        details=list(result.details) if details and result.details is not None else None,
     )
     _write(path, trial)
     return trial

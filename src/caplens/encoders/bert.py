@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.errors import InputError, MissingData
+from caplens.text.ptb import well_formed
 
 Array = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -53,7 +54,9 @@ class BertEncoder:
 
     def tokenise(self, texts: list[str]) -> list[list[int]]:
         """Ids of every text, start and end tokens included, cut at the longest the model was made for."""
-        return [encoding.ids for encoding in self._tokeniser.encode_batch([text.strip() for text in texts])]
+        return [
+            encoding.ids for encoding in self._tokeniser.encode_batch([well_formed(text.strip()) for text in texts])
+        ]
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)

@@ -14,6 +14,7 @@ import numpy as np
 from caplens.encoders import weights
 from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
 from caplens.errors import MissingData
+from caplens.text.ptb import well_formed
 
 
 class TokenEncoder(Protocol):
@@ -51,7 +52,7 @@ class TransformersEncoder:
         self._longest = min(self._tokeniser.model_max_length, positions)
 
     def tokenise(self, texts: list[str]) -> list[list[int]]:
-        stripped = [text.strip() for text in texts]
+        stripped = [well_formed(text.strip()) for text in texts]
         made: list[list[int]] = self._tokeniser(stripped, truncation=True, max_length=self._longest)["input_ids"]
         return made
 

@@ -11,9 +11,9 @@ def tokenise(texts: Sequence[str]) -> list[str]:
     >>> tokenise(["A man's dog can't swim.", ""])
     ["a man 's dog ca n't swim", '']
     """
-    return ptb_tokenise([text if text.isascii() else _well_formed(text) for text in texts])
+    return ptb_tokenise([text if text.isascii() else well_formed(text) for text in texts])
 
 
-def _well_formed(text: str) -> str:
+def well_formed(text: str) -> str:
     """The text with U+FFFD for each lone surrogate, which has no utf-8 form."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -103,6 +103,19 @@
     },
   };
 
+  // Keys outside the convention: numbers and short lists as they are, anything deeper as json.
+  function facts(rest) {
+    const list = make("dl", "facts");
+    for (const [key, value] of Object.entries(rest)) {
+      const simple = Array.isArray(value) ? value.every((entry) => Object(entry) !== entry) : Object(value) !== value;
+      const text = !simple ? JSON.stringify(value)
+        : typeof value === "number" ? String(Number(value.toPrecision(4)))
+        : Array.isArray(value) ? value.join(", ") : String(value ?? "");
+      if (text) list.append(make("div", "", make("dt", "", key), " ", make("dd", simple ? "" : "deep", text)));
+    }
+    return list;
+  }
+
   function why(row) {
     const explained = data.metrics.filter((metric) => metric.details[row]);
     if (!explained.length) return null;
@@ -115,7 +128,7 @@
         const section = make("section", "", make("h4", "", metric.name));
         for (const key of Object.keys(DRAW)) if (details[key]) section.append(...DRAW[key](details[key], row));
         for (const key of Object.keys(details)) if (!(key in DRAW)) rest[key] = details[key];
-        if (Object.keys(rest).length) section.append(make("pre", "rest", JSON.stringify(rest, null, 1)));
+        if (Object.keys(rest).length) section.append(facts(rest));
         panel.append(section);
       }
     });

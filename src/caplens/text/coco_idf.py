@@ -1,0 +1,35 @@
+"""Document frequencies of the COCO val2014 captions, for NNEval's CIDEr; built once into the cache."""
+
+from __future__ import annotations
+
+import functools
+import json
+import zipfile
+from pathlib import Path
+
+from caplens.encoders import weights
+from caplens.files import cache_folder
+from caplens.text.idf import IdfTable, build_idf
+
+CAPTIONS = "coco-captions-2014"
+MEMBER = "coco/annotations/captions_val2014.json"
+
+
+@functools.cache
+def coco_val_idf() -> IdfTable:
+    """The table of 40,504 images with all their captions; a missing source comes with the command that gets it."""
+    path = cache_folder() / "idf" / "coco-val2014.safetensors"
+    if path.exists():
+        return IdfTable.load(path)
+    table = build_idf(read_coco_captions(weights.require(CAPTIONS)))
+    table.save(path)
+    return table
+
+
+def read_coco_captions(archive: Path) -> list[list[str]]:
+    """The captions of every val2014 image, by image id."""
+    by_image: dict[int, list[str]] = {}
+    with zipfile.ZipFile(archive) as opened, opened.open(MEMBER) as file:
+        for annotation in json.load(file)["annotations"]:
+            by_image.setdefault(annotation["image_id"], []).append(annotation["caption"])
+    return [by_image[image] for image in sorted(by_image)]
