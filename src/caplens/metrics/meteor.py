@@ -25,6 +25,7 @@ from caplens.native._kernels import Meteor as Kernel
 from caplens.native._kernels import meteor_normalise
 from caplens.text import meteor_data, ptb
 from caplens.text.meteor_data import FUNCTION_WORDS, Indexes
+from caplens.text.ngrams import Tokenizer, tokenizer_name
 
 # The parameters tuned for ranking in English: weight of recall, and exponent and weight of the penalty. The kernel has
 # them too, and δ = 0.75 (content words) and the weights of the modules, 1, 0.6, 0.8, 0.6.
@@ -42,20 +43,19 @@ class Meteor(Metric):
     summary = "alignment with the best reference by words, stems, synonyms and paraphrases"
     environment: ClassVar[str] = "CAPLENS_METEOR_DATA"
 
-    def __init__(self, *, data: str | os.PathLike[str] | None = None) -> None:
-        self.data = data
+    def __init__(self, *, data: str | os.PathLike[str] | None = None, tokenizer: Tokenizer = "ptb") -> None:
+        self.data, self.tokenizer = data, tokenizer
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
-        return (("version", "1.5"), ("language", "en"), ("tokenizer", "ptb"))
+        return (("version", "1.5"), ("language", "en"), ("tokenizer", tokenizer_name(self.tokenizer)))
 
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: weighted matches and weighted length of caption and reference, matched words, chunks."""
         references = work.captions.references or []
         indexes = self._indexes(work.progress)
         kernel = _kernel(indexes)
-        captions = prepare([text.replace("|||", "") for text in ptb.tokenise(work.captions.candidates)])
-        tokens = iter(ptb.tokenise([text for texts in references for text in texts]))
-        prepared = _prepare_groups([[next(tokens) for _ in texts] for texts in references])
+        captions = prepare([line.replace("|||", "") for line in self._tokenise(work.captions.candidates)])
+        prepared = self._prepare_references(references)
         rows, best = kernel.score(captions, prepared)
         used = [module for module in MODULES if _has(indexes, module)]
         facts = {"modules": ",".join(used), **_data_fact(kernel), "references": reference_counts(references)}
@@ -73,6 +73,18 @@ class Meteor(Metric):
 
     def corpus(self, sums: Floats, count: int) -> Floats:
         return self.scores(sums)
+
+    def _tokenise(self, texts: Sequence[str]) -> Sequence[str]:
+        if self.tokenizer == "ptb":
+            return ptb.tokenise(texts)
+        return [" ".join(self.tokenizer(text)) for text in texts] if callable(self.tokenizer) else texts
+
+    def _prepare_references(self, references: Sequence[Sequence[str]]) -> list[list[str]]:
+        """All of them in one go. Three bars end a reference in METEOR's protocol, so they make two of one."""
+        lines = iter(self._tokenise([text for texts in references for text in texts]))
+        groups = [[part for _ in texts for part in next(lines).split("|||")] for texts in references]
+        flat = iter(prepare([part for parts in groups for part in parts]))
+        return [[next(flat) for _ in parts] for parts in groups]
 
     def _indexes(self, progress: Progress) -> Indexes:
         chosen = self.data or os.environ.get(self.environment)
@@ -95,14 +107,6 @@ def prepare(lines: Sequence[str]) -> list[str]:
     ["a man ' s t shirt", 'the us flag']
     """
     return [line.lower() for line in meteor_normalise(list(lines))]
-
-
-def _prepare_groups(groups: list[list[str]]) -> list[list[str]]:
-    """Prepare all references in one go. Three bars end a reference in METEOR's protocol, so they make two of one."""
-    if any("|||" in text for texts in groups for text in texts):
-        groups = [[part for text in texts for part in text.split("|||")] for texts in groups]
-    flat = iter(prepare([text for texts in groups for text in texts]))
-    return [[next(flat) for _ in texts] for texts in groups]
 
 
 @functools.lru_cache(maxsize=4)
@@ -167,7 +171,7 @@ class Alignments(Sequence[dict[str, Any]]):
         return {
             "words": words,
             "missing": [word for word in left.values() if word not in FUNCTION_WORDS],
-            "note": f"closest reference: {self.references[row]}",
+            "note": f"closest reference: {' '.join(reference)}",
         }
 
 
