@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h) CMakeLists.txt
 
-.PHONY: demo test lint perf clean
+.PHONY: demo test lint perf sanitize clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,15 @@ lint: $(VENV)/.dev
 # Each script runs a peer and caplens side by side and prints the ratio.
 perf: $(VENV)/.dev
 	for script in perf/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# The kernels with address and undefined-behaviour checks: their tests, then 200,000 nasty texts.
+# `-S` keeps the editable install out of the way; an exception needs libstdc++ to be there before the sanitizer starts.
+SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	PYTHONPATH="build/sanitize/site:.:$$($(BIN)/python -c 'import sys; print(":".join(sys.path[1:]))')" $(BIN)/python -S
+sanitize: $(VENV)/.dev
+	$(BIN)/pip install -q --no-deps --upgrade --target build/sanitize/site -C cmake.define.CAPLENS_SANITIZE=ON -C build-dir=build/sanitize/cmake .
+	$(SANITIZED) -m pytest -q -p no:cacheprovider tests/native tests/text/test_ngrams.py tests/metrics/test_ngram_metrics.py
+	$(SANITIZED) tests/fuzz.py 200000
 
 clean:
 	rm -rf $(VENV) build out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import warnings
@@ -149,10 +150,12 @@ class Reward:
                 "captions are not a list of strings", remedy="numbers need vocabulary= when making the reward"
             )
         if isinstance(captions, list | tuple):
-            rows = [np.asarray(row, dtype=np.int64).reshape(-1) for row in captions]
-            ends = [np.flatnonzero(np.isin(row, self.end)) for row in rows]
-            rows = [row[: end[0]] if len(end) else row for row, end in zip(rows, ends, strict=True)]
-            return np.concatenate([*rows, np.empty(0, np.int64)]), np.array([len(row) for row in rows], dtype=np.int64)
+            ends, numbers, lengths = set(self.end), [], []
+            for row in captions:
+                before = len(numbers)
+                numbers += itertools.takewhile(lambda number: number not in ends, row)
+                lengths.append(len(numbers) - before)
+            return np.array(numbers, dtype=np.int64), np.array(lengths, dtype=np.int64)
         table = np.ascontiguousarray(captions.cpu() if hasattr(captions, "cpu") else captions, dtype=np.int64)
         if table.ndim != 2:
             raise InputError(f"captions have {table.ndim} axes", remedy="give one row of numbers per caption")

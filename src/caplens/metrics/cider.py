@@ -50,7 +50,7 @@ class Cider(Metric):
     def notes(self, corpus: Corpus) -> tuple[str, ...]:
         """What the reader should know about these captions."""
         weights = idf_weights(corpus.references, self.table())
-        if len(corpus.candidates) == 0 or weights.idf.max(initial=0.0) > 0:
+        if len(corpus.candidates) == 0 or not weights.all_zero:
             return ()
         what = "there is one image" if weights.images == 1 else f"all {weights.images} images have the same references"
         return (
@@ -135,19 +135,14 @@ class CiderR(Cider):
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (*super().signature_parts(), ("k_r", f"{self.k_r:g}"), ("formula", self.formula))
 
-    def repetition(self, corpus: Corpus) -> tuple[Floats, Floats, Floats]:
-        r"""Per pair the sum of log f(w); per candidate the distinct words and all words. Official words are ``\w+``."""
-        runs = corpus.references.word_runs(whole_tokens=self.formula == "paper")
-        logs, distinct, total = corpus.candidates.repetitions(runs)
-        return logs, distinct.astype(np.float64), total.astype(np.float64)
-
     def penalty(self, corpus: Corpus) -> Floats:
         candidate, reference = corpus.candidates.lengths(), corpus.candidates.reference_lengths()
         # l(c), l(s): the official code takes bigrams + 1, which is the number of words, and 1 for an empty text.
         candidate, reference = corpus.per_pair(np.maximum(1, candidate)), np.maximum(1, reference)
         length_penalty = np.exp(-((candidate - reference) ** 2) / reference**2)  # Pen_L, eq. 5
 
-        logs, distinct, total = self.repetition(corpus)
+        # The official code's words are what \w+ finds in the tokens.
+        logs, distinct, total = corpus.repetitions(whole_tokens=self.formula == "paper")
         root = distinct if self.formula == "official" else total  # the paper prints the exponent 1/l(c)
         repetition_penalty = np.exp(logs / np.repeat(np.maximum(1, root), corpus.reference_counts))  # Pen_R, eq. 6
         wordless = np.repeat(distinct == 0, corpus.reference_counts)
@@ -155,7 +150,7 @@ class CiderR(Cider):
         return np.where(wordless, 0.0, combined)
 
     def notes(self, corpus: Corpus) -> tuple[str, ...]:
-        wordless = int((self.repetition(corpus)[1] == 0).sum())
+        wordless = int((corpus.repetitions(whole_tokens=self.formula == "paper")[1] == 0).sum())
         if not wordless:
             return super().notes(corpus)
         captions = "1 caption has" if wordless == 1 else f"{wordless} captions have"

@@ -48,6 +48,10 @@ public:
         const std::size_t start = text == 0 ? 0 : ends_[text - 1];
         return {ids_.data() + start, ends_[text] - start};
     }
+    void prefetch(Id text) const {
+        const std::span<const Id> found = ids(text);
+        for (std::size_t at = 0; at < found.size(); at += 64 / sizeof(Id)) __builtin_prefetch(&found[at]);
+    }
     // In how many groups each n-gram occurs.
     std::vector<Id> document_frequency() const;
     // The ids of the table's words.

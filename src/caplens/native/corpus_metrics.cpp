@@ -132,10 +132,14 @@ void cosines(const Candidates& candidates, const NgramIndex& index, std::span<co
         }
     };
     for_each_row(candidates.size(), [&](std::size_t row) {
+        // The references' n-grams lie anywhere in memory: ask for all of them before the first is needed.
+        for (const Id text : candidates.texts(row)) index.prefetch(text);
         words.assign(candidates.words(row).begin(), candidates.words(row).end());
         for (Id& word : words)
             if (word & kLocal) word = translated[word & ~kLocal];
         index.look_up(words, grams, unknown, scratch);
+        for (const Id text : candidates.texts(row))
+            for (const Id id : index.ids(text)) __builtin_prefetch(&idf[id]);
         place.clear(grams.ids.size());
         own.clear();
         std::array<double, kLongest> own_norm{};

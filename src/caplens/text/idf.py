@@ -186,6 +186,8 @@ class Weights:
     idf: NDArray[np.float64]
     unseen: float
     images: int
+    all_zero: bool
+    """Every n-gram of the references occurs in every image, so that nothing can score."""
 
 
 def idf_weights(references: ReferenceIndex, table: IdfTable | None) -> Weights:
@@ -210,4 +212,5 @@ def _table_weights(references: ReferenceIndex, table: IdfTable) -> Weights:
 def _weights(index: NgramIndex, frequencies: Ids, images: int) -> Weights:
     unseen = float(np.log(max(1, images)))
     logs = np.log(np.maximum(1, np.arange(frequencies.max(initial=0) + 1)))
-    return Weights(index, unseen - logs[frequencies], unseen, images)
+    idf = unseen - logs[frequencies]
+    return Weights(index, idf, unseen, images, all_zero=bool(idf.max(initial=0.0) == 0))

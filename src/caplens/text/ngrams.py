@@ -71,6 +71,7 @@ class Corpus:
     def __init__(self, references: ReferenceIndex, candidates: Candidates) -> None:
         self.references, self.candidates = references, candidates
         starts = candidates.pair_starts()
+        self._repetitions: dict[bool, tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]] = {}
         self.first_pairs: NDArray[np.int64] = starts[:-1]
         self.reference_counts: NDArray[np.int64] = np.diff(starts)
 
@@ -84,6 +85,13 @@ class Corpus:
     def bleu_counts(self) -> NDArray[np.float64]:
         """Per candidate the counts that BLEU-1 to BLEU-4 are made of."""
         return self.candidates.bleu_counts()
+
+    def repetitions(self, whole_tokens: bool) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Per pair the sum of log f(w) of CIDEr-R's eq. 6; per candidate its distinct words and all its words."""
+        if whole_tokens not in self._repetitions:
+            made = self.candidates.repetitions(self.references.word_runs(whole_tokens))
+            self._repetitions[whole_tokens] = made
+        return self._repetitions[whole_tokens]
 
     @property
     def counts_name(self) -> str:
