@@ -150,7 +150,9 @@ class Reward:
                 "captions are not a list of strings", remedy="numbers need vocabulary= when making the reward"
             )
         if isinstance(captions, list | tuple):
-            ends, numbers, lengths = set(self.end), [], []
+            ends = set(self.end)
+            numbers: list[int] = []
+            lengths: list[int] = []
             for row in captions:
                 before = len(numbers)
                 numbers += itertools.takewhile(lambda number: number not in ends, row)
