@@ -11,6 +11,7 @@ from automaton import Automaton, Node, Parser, Ranges, invert, merge, unit_class
 from rules import PATTERNS, RULES, character_groups, ranges
 
 STRIDE = 128  # cells in a row of the automaton; the last stands for the end of the text
+ACCEPTING = 1 << 15  # set in the number of a state in which a rule is complete
 BLOCK = 256  # units in one block of the two-stage class table
 IDEOGRAPHS: Ranges = ((0x2E80, 0xA4CF), (0xF900, 0xFAFF))  # a word on their own each, so no sigma is in their word
 
@@ -45,16 +46,17 @@ def automaton_tables() -> str:
                 head, context = automaton.add([parse(rule.pattern)]), automaton.add([parse(rule.follow)])
             fixed = length or 0
         rows.append(f'{{Action::{rule.action}, {rule.give_back}, {fixed}, {head}, {context}, "{rule.text}"}}')
-    if automaton.width >= STRIDE or len(automaton.next) >= 1 << 16:
+    if automaton.width >= STRIDE or len(automaton.next) >= ACCEPTING:
         raise ValueError(f"{automaton.width} classes and {len(automaton.next)} states do not fit the tables")
     first, second = two_stages(classes)
-    cells = (target for row in automaton.next for target in row + [0] * (STRIDE - len(row)))
+    marked = [state | ACCEPTING * (rule >= 0) for state, rule in enumerate(automaton.accept)]
+    cells = (marked[target] for row in automaton.next for target in row + [0] * (STRIDE - len(row)))
     return (
-        f"constexpr size_t kStride = {STRIDE};\nconstexpr State kStart = {start};\n"
+        f"constexpr size_t kStride = {STRIDE};\nconstexpr State kStart = {start}, kAccepting = {ACCEPTING};\n"
         + array("uint8_t", "kBlock", first)
         + array("uint8_t", "kClass", second)
         + array("State", "kNext", cells)
-        + array("int16_t", "kAccept", automaton.accept)
+        + array("uint8_t", "kRule", (max(rule, 0) for rule in automaton.accept))
         + f"constexpr Rule kRules[] = {{{', '.join(rows)}}};\n"
     )
 

@@ -24,7 +24,7 @@ constexpr uint8_t kEnd = kStride - 1;  // the class after the last unit: no rule
 
 uint8_t class_of(char32_t unit) { return kClass[kBlock[unit >> 8] << 8 | (unit & 0xFF)]; }
 
-State step(State state, uint8_t unit_class) { return kNext[state * kStride + unit_class]; }
+State step(State state, uint8_t unit_class) { return kNext[(state & ~kAccepting) * kStride + unit_class]; }
 
 // Where the token ends when its context has no fixed length: as late as a match of the context reaches the end.
 size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end) {
@@ -33,10 +33,10 @@ size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end)
     for (size_t at = begin; at < end; ++at) {
         head = step(head, classes[at]);
         if (head == 0) break;
-        if (kAccept[head] < 0) continue;
+        if (!(head & kAccepting)) continue;
         State context = rule.context;
         for (size_t i = at + 1; i < end && context != 0; ++i) context = step(context, classes[i]);
-        if (context != 0 && kAccept[context] >= 0) best = at + 1;
+        if (context & kAccepting) best = at + 1;
     }
     return best;
 }
@@ -102,21 +102,25 @@ void PtbTokeniser::tokenise(std::string_view utf8, std::vector<std::string_view>
     ascii ? read_ascii(utf8) : read_utf8(utf8);
     const size_t count = classes_.size();
     append_next_line(utf8, classes_);
+    const uint8_t* const classes = classes_.data();
+    const uint8_t space = class_of(' ');
 
     bool last_kept = false;  // whether the last token of this line was kept
     for (size_t begin = 0; begin < count;) {
-        size_t end = begin;
-        int16_t number = 0;
-        State state = kStart;
-        for (size_t at = begin; (state = step(state, classes_[at])) != 0;) {
-            ++at;
-            if (kAccept[state] >= 0) {
-                number = kAccept[state];
-                end = at;
-            }
+        if (classes[begin] == space) {  // no token starts with it, so spare the automaton every other round
+            ++begin;
+            continue;
         }
-        const Rule& rule = kRules[number];
-        if (rule.head != 0) end = split(rule, classes_.data(), begin, end);
+        size_t end = begin;
+        State matched = 0;
+        State state = kStart;
+        for (size_t at = begin; (state = step(state, classes[at])) != 0;) {
+            ++at;
+            end = state & kAccepting ? at : end;
+            matched = state & kAccepting ? state : matched;
+        }
+        const Rule& rule = kRules[kRule[matched & ~kAccepting]];
+        if (rule.head != 0) end = split(rule, classes, begin, end);
         end -= rule.follow + rule.give_back;
 
         switch (rule.action) {

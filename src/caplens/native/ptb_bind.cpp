@@ -1,29 +1,49 @@
 // Python's door to the tokeniser.
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+
 #include "ptb.h"
 
 namespace nb = nanobind;
 
 namespace caplens {
 
-// One string per caption, tokens joined by one space.
+// One string per caption, tokens joined by one space. Works in chunks: the GIL is held only to read and make strings.
 static nb::list ptb_tokenise(nb::list captions) {
+    constexpr size_t chunk = 2048;
     PtbTokeniser tokeniser;
-    std::vector<std::string_view> tokens;
+    std::vector<std::string_view> texts, tokens;
+    std::vector<size_t> ends;
     std::string joined;
     nb::list results;
-    for (nb::handle caption : captions) {
-        Py_ssize_t size = 0;
-        const char* data = PyUnicode_AsUTF8AndSize(caption.ptr(), &size);
-        if (data == nullptr) throw nb::python_error();
-        tokeniser.tokenise({data, static_cast<size_t>(size)}, tokens);
-        joined.clear();
-        for (std::string_view token : tokens) {
-            if (!joined.empty()) joined += ' ';
-            joined += token;
+    for (size_t begin = 0; begin < captions.size(); begin += chunk) {
+        texts.clear();
+        for (size_t i = begin; i < std::min(begin + chunk, captions.size()); ++i) {
+            Py_ssize_t size = 0;
+            const char* data = PyUnicode_AsUTF8AndSize(captions[i].ptr(), &size);
+            if (data == nullptr) throw nb::python_error();
+            texts.emplace_back(data, static_cast<size_t>(size));
         }
-        results.append(nb::str(joined.data(), joined.size()));
+        joined.clear();
+        ends.clear();
+        {
+            nb::gil_scoped_release released;
+            for (const std::string_view text : texts) {
+                tokeniser.tokenise(text, tokens);
+                for (size_t i = 0; i < tokens.size(); ++i) {
+                    if (i > 0) joined += ' ';
+                    joined += tokens[i];
+                }
+                ends.push_back(joined.size());
+            }
+        }
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        size_t start = 0;
+        for (const size_t end : ends) {
+            results.append(nb::str(joined.data() + start, end - start));
+            start = end;
+        }
     }
     return results;
 }

@@ -6,12 +6,15 @@ from caplens.native._kernels import ptb_tokenise
 
 
 def tokenise(texts: Sequence[str]) -> list[str]:
-    """Tokens of each text joined by one space, exactly the strings pycocoevalcap's PTBTokenizer returns.
+    """Tokens of each text joined by one space: the strings pycocoevalcap's PTBTokenizer returns (docs/tokeniser.md).
 
     >>> tokenise(["A man's dog can't swim.", ""])
     ["a man 's dog ca n't swim", '']
     """
-    return ptb_tokenise([text if text.isascii() else well_formed(text) for text in texts])
+    try:
+        return ptb_tokenise(list(texts))
+    except UnicodeEncodeError:
+        return ptb_tokenise([well_formed(text) for text in texts])
 
 
 def well_formed(text: str) -> str:
