@@ -15,6 +15,7 @@ from caplens.bench.agreement import Correlation, Ints, Masks
 from caplens.metrics.base import Floats, Metric
 
 Rows = NDArray[np.intp]
+SYMBOLS = {"tau-c": "Kendall τc", "tau-b": "Kendall τb", "pearson": "Pearson r", "spearman": "Spearman ρ"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,14 @@ class Figure(ABC):
     """Its place on a curve, such as the number of references."""
     scale: float = 100.0
     """What the printed figure is multiplied by."""
+
+    @property
+    def label(self) -> str:
+        """The key as people read it."""
+        words = self.key
+        for plain, symbol in SYMBOLS.items():
+            words = words.replace(plain, symbol)
+        return words
 
     @property
     @abstractmethod

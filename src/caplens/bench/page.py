@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from caplens.bench.figures import Figure, MeanFigure, RatingFigure
+from caplens.bench.figures import CorpusFigure, Figure, MeanFigure, RatingFigure
 from caplens.bench.plots import Bar, Line, against_ratings, forest, lines
 from caplens.bench.run import LEVEL, BenchReport, Measured, SetReport
 
@@ -65,7 +65,7 @@ def _summary(report: BenchReport) -> dict[str, Any]:
     order = sorted(cells, key=lambda name: (-len(places[name]), -float(np.mean(places[name]))))
     return {
         "columns": [
-            {"name": part.rating_set.name, "title": part.rating_set.title, "figure": figure.key}
+            {"name": part.rating_set.name, "title": part.rating_set.title, "figure": figure.label}
             for part, figure in columns
         ],
         "rows": [{"metric": name, "cells": cells[name]} for name in order],
@@ -73,12 +73,17 @@ def _summary(report: BenchReport) -> dict[str, Any]:
 
 
 def _set_view(part: SetReport) -> dict[str, Any]:
-    figures = [figure for figure in part.task.figures if figure.at is None or figure.headline]
+    figures = [
+        figure
+        for figure in part.task.figures
+        if (figure.at is None or figure.headline) and not isinstance(figure, CorpusFigure)
+    ]
     return {
         "name": part.rating_set.name,
         "set": part.rating_set,
         "task": part.task,
         "figures": [_figure_view(part, figure, opened=place == 0) for place, figure in enumerate(figures)],
+        "systems": _systems(part),
         "curve": _curve(part),
         "categories": _categories(part),
         "ratings": _rating_plots(part),
@@ -96,7 +101,7 @@ def _figure_view(part: SetReport, figure: Figure, opened: bool) -> dict[str, Any
         if np.isfinite(row.estimate.low)
     ]
     return {
-        "key": figure.key,
+        "label": figure.label,
         "scale": figure.scale,
         "count": figure.count,
         "headline": figure.headline,
@@ -133,6 +138,13 @@ def _row_view(row: Measured) -> dict[str, Any]:
 
 def _digits(figure: Figure) -> int:
     return 3 if figure.scale == 1 else 1
+
+
+def _systems(part: SetReport) -> list[dict[str, Any]]:
+    """Corpus scores, one row per captioning system; metrics are on their own scales, so they stand side by side."""
+    systems = [figure for figure in part.task.figures if isinstance(figure, CorpusFigure)]
+    found = {(row.figure.key, row.metric): _row_view(row) for row in part.measured}
+    return [{"name": figure.key, "cells": [found[figure.key, name] for name in part.scored]} for figure in systems]
 
 
 def _curve(part: SetReport) -> str:

@@ -138,7 +138,7 @@ def _show(report: BenchReport, json: str | None) -> None:
                 continue
             rows = [_row(row) for row in part.of(figure.key)]
             if rows:
-                title = f"{figure.key} ×{figure.scale:g}" if figure.scale != 1 else figure.key
+                title = f"{figure.label} ×{figure.scale:g}" if figure.scale != 1 else figure.label
                 show_table(
                     json,
                     [title, "value", "95 % interval", "cluster", "rows", "in print", "status"],

@@ -1,0 +1,250 @@
+"""Writes docs/agreement.md and out/agreement.html from a real run.
+
+    python docs/agreement.py DATA_FOLDER [--budget MINUTES]
+
+Scores are stored, so that a second call only recomputes figures. A metric that is not stored for a set and whose turn
+comes after the budget is spent is left out, and the page says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from caplens.bench.base import RatingSet, Task, find_sets, known_sets
+from caplens.bench.data import DataFolders
+from caplens.bench.figures import Figure
+from caplens.bench.page import headlines
+from caplens.bench.run import BenchReport, Measured, SetReport, run
+from caplens.bench.scores import is_stored
+from caplens.errors import CaplensError, CaplensWarning
+from caplens.metrics import list_metrics, load_metric
+from caplens.metrics.base import Metric
+
+# From the sets that most papers report to the special ones.
+ORDER = (
+    "flickr8k-expert", "flickr8k-cf", "composite", "thumb", "pascal-50s-consensus", "pascal-50s-pairs", "abstract-50s",
+    "foil", "distraction", "pracegover", "curve-abstract-50s", "curve-pascal-50s", "retrieval-flickr8k", "coco-systems",
+)  # fmt: skip
+CURVE_POINTS = (1, 2, 5, 10, 20, 30, 40, 48)
+MARK = {"reproduced": "=", "not reproduced": "≠", "not published": ""}
+# Hundreds of thousands of captions: only the quick metrics are scored here, others when their scores are stored.
+LARGE = ("curve-abstract-50s", "curve-pascal-50s", "coco-systems")
+QUICK = ("bleu-", "rouge-", "cider-", "length", "meteor")
+TOO_SLOW = "not scored on this set: too slow for this run on two cores"
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("data", type=Path)
+    arguments.add_argument("--budget", type=float, default=60.0, help="minutes for scoring what is not stored yet")
+    given = arguments.parse_args()
+    warnings.simplefilter("ignore", CaplensWarning)
+    data = DataFolders([given.data])
+    metrics = _metrics()
+    stop = time.monotonic() + 60 * given.budget
+    reports, missing = [], {}
+    for rating_set in _sets():
+        try:
+            task = rating_set.load(data)
+        except CaplensError as error:
+            missing[rating_set.name] = str(error)
+            continue
+        affordable = [
+            metric
+            for metric in metrics
+            if _stored(metric, task)
+            or (time.monotonic() < stop and (rating_set.name not in LARGE or metric.name.startswith(QUICK)))
+        ]
+        report = run([rating_set], affordable or metrics[:1], data).sets[0]
+        report.skipped |= {metric.name: TOO_SLOW for metric in metrics if metric not in affordable}
+        reports.append(report)
+        print(f"{rating_set.name}: {len(report.scored)} metrics", flush=True)
+    whole = BenchReport(reports, missing, resamples=1000, permutations=1000, seed=1)
+    Path("out").mkdir(exist_ok=True)
+    whole.to_html("out/agreement.html")
+    whole.to_json("out/agreement.json")
+    Path(__file__).with_suffix(".md").write_text(page(whole), encoding="utf-8")
+
+
+def _sets() -> list[RatingSet]:
+    known = known_sets()
+    return find_sets([*ORDER, *(name for name in known if name not in ORDER)])
+
+
+def _metrics() -> list[Metric]:
+    made = []
+    for entry in list_metrics():
+        try:
+            made.append(load_metric(entry["name"]))
+        except CaplensError as error:
+            print(f"{entry['name']}: {error}")
+    return made
+
+
+def _stored(metric: Metric, task: Task) -> bool:
+    return all(is_stored(metric, captions, task.details) for captions in task.trials)
+
+
+def page(report: BenchReport) -> str:
+    """The whole page as Markdown."""
+    parts = [_head(report), _overview(report), *(_section(part) for part in report.sets), _absent(report)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _head(report: BenchReport) -> str:
+    return f"""# How far can a metric be trusted?
+
+Agreement of the metrics in caplens {version("caplens")} with human judgements. This page is written by
+`python docs/agreement.py DATA` from a real run; nothing on it is typed by hand.
+
+How to read it. Every figure comes with its 95 % interval from a bootstrap over images ({report.resamples:,}
+resamples, seed {report.seed}). The number in brackets is a significance cluster: going down a column, a metric
+opens a new cluster when it is significantly worse (paired permutation test over images, {report.permutations:,}
+swaps, p < 0.05) than every metric of the cluster above. Two metrics of one cluster cannot be told apart on that
+set. “In print” is what papers report: = reproduced within the tolerance (see
+`src/caplens/bench/published.json`), ≠ not reproduced, with the difference; nothing where no paper prints it. τ,
+ρ and accuracies are × 100.
+
+Figures of metrics that compare with references depend on how many there are and which; those of learned metrics
+on the weights, which stand in the signatures (`caplens bench SET --json`). A metric marked † could not score
+every caption of the set (pictures that are not here): its figure is on the rest and must not be compared with
+the others'.
+"""
+
+
+def _overview(report: BenchReport) -> str:
+    columns = headlines(report)
+    names: dict[str, list[float]] = {}
+    cells: dict[tuple[str, str], str] = {}
+    for part, figure in columns:
+        rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
+        for place, row in enumerate(rows):
+            names.setdefault(row.metric, []).append(place / max(1, len(rows) - 1))
+            cells[row.metric, part.rating_set.name] = _cell(row)
+    order = sorted(names, key=lambda name: (-len(names[name]), float(np.mean(names[name]))))
+    head = ["metric", *(f"{part.rating_set.title}<br>{figure.label}" for part, figure in columns)]
+    body = [[name, *(cells.get((name, part.rating_set.name), "") for part, _ in columns)] for name in order]
+    return "## Overview\n\n" + _table(head, body)
+
+
+def _cell(row: Measured) -> str:
+    mark = "†" if row.used < row.figure.count else ""
+    cluster = f" ({row.cluster})" if row.cluster is not None else ""
+    return f"{_number(row.estimate.value, row.figure)}{mark}{cluster}"
+
+
+def _section(part: SetReport) -> str:
+    rating_set = part.rating_set
+    lines = [f"## {rating_set.title}", "", f"{_sentence(rating_set.what)} {rating_set.paper}.", ""]
+    lines += [f"Protocol: {rating_set.protocol}.", "", f"`{rating_set.name}|{part.task.signature}`", ""]
+    lines += [f"{_sentence(note)}\n" for note in part.task.notes]
+    figures = [figure for figure in part.task.figures if figure.at is None]
+    if len(figures) < len(part.task.figures):
+        lines.append(_curve(part))
+    elif all(type(figure).__name__ == "CorpusFigure" for figure in figures):
+        lines.append(_matrix(part, figures))
+    else:
+        lines += [_figure(part, figure) for figure in figures]
+    if part.skipped:
+        reasons: dict[str, list[str]] = {}
+        for name, reason in part.skipped.items():
+            reasons.setdefault(reason.removeprefix(f"{name} ").removeprefix(f"{name}: "), []).append(name)
+        lines += [f"Not measured: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _figure(part: SetReport, figure: Figure) -> str:
+    rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
+    if not rows:
+        return ""
+    head = [figure.label, "value", "95 % interval", *(["cluster"] if figure.headline else []), "in print"]
+    body = []
+    for row in rows:
+        mark = f" † {row.used:,} of {figure.count:,}" if row.used < figure.count else ""
+        interval = f"{_number(row.estimate.low, figure)} to {_number(row.estimate.high, figure)}"
+        cluster = [str(row.cluster or "")] if figure.headline else []
+        body.append([row.metric + mark, _number(row.estimate.value, figure), interval, *cluster, _in_print(row)])
+    return _table(head, body)
+
+
+def _in_print(row: Measured) -> str:
+    shown = []
+    for comparison in row.comparisons:
+        published = comparison.published
+        difference = "" if comparison.status == "reproduced" else f" ({comparison.difference:+.3g})"
+        shown.append(f"{MARK[comparison.status]} {published.value:g}{difference}, {published.source}")
+    return "; ".join(shown)
+
+
+def _curve(part: SetReport) -> str:
+    """The number of references across, metrics down; with the authors' value where it differs or agrees."""
+    found = {(row.figure.key, row.metric): row for row in part.measured}
+    points = [figure for figure in part.task.figures if figure.at in CURVE_POINTS and figure.key.startswith("all,")]
+    order = [row.metric for row in part.of(points[-1].key)]
+    body = []
+    for name in order:
+        cells = []
+        for figure in points:
+            row = found[figure.key, name]
+            text = _number(row.estimate.value, figure)
+            for comparison in row.comparisons[:1]:
+                text += f"<br>{MARK[comparison.status]} {100 * comparison.published.value:.1f}"
+            cells.append(text)
+        body.append([name, *cells])
+    reproduced = [row.status for row in part.measured if row.comparisons]
+    summary = (
+        f"Of {len(reproduced)} points in print (all categories, 1 to 48 references), "
+        f"{reproduced.count('reproduced')} are reproduced within their tolerance.\n"
+    )
+    return _table(["accuracy by number of references", *(f"{figure.at:g}" for figure in points)], body) + "\n" + summary
+
+
+def _matrix(part: SetReport, figures: list[Figure]) -> str:
+    """Systems down, metrics across."""
+    found = {(row.figure.key, row.metric): row for row in part.measured}
+    names = list(part.scored)
+    body = []
+    for figure in figures:
+        cells = []
+        for name in names:
+            row = found[figure.key, name]
+            text = f"{row.estimate.value * figure.scale:.1f}"
+            for comparison in row.comparisons[:1]:
+                text += f"<br>{MARK[comparison.status]} {comparison.published.value:g}"
+            cells.append(text)
+        body.append([figure.key, *cells])
+    return _table(["system", *names], body)
+
+
+def _absent(report: BenchReport) -> str:
+    if not report.missing:
+        return ""
+    lines = [f"- {name}: {reason.split('; looked')[0]}" for name, reason in report.missing.items()]
+    return (
+        "## Sets that were not at hand\n\nTheir loaders are tested on samples in the original layout.\n\n"
+        + "\n".join(lines)
+    )
+
+
+def _number(value: float, figure: Figure) -> str:
+    return f"{value * figure.scale:.{3 if figure.scale == 1 else 1}f}"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _table(head: list[str], body: list[list[str]]) -> str:
+    rows = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + "\n"
+
+
+if __name__ == "__main__":
+    main()
