@@ -135,7 +135,7 @@ RULES = [
     Rule("constant", "&amp;", text="&"),
     Rule("keep", r"&(ht|tl|ur|lr|qc|ql|qr|odq|cdq|#[0-9]+);"),
     Rule("word", "{word}", follow="{clitic}"),
-    Rule("word", "[A-Za-z]*[A-MO-Za-mo-z]", follow="{n't}"),
+    Rule("word", r"[A-Za-z\u00AD]*[A-MO-Za-mo-z]\u00AD*", follow="{n't}"),
     Rule("word", "{word}"),
     Rule("keep", "{apostrophe word}"),
     Rule("keep", "y{apostrophe}", follow="{letter}"),
