@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <new>
 
 #include "meteor_text.h"
 
@@ -154,7 +155,11 @@ Sentence Lexicon::read(std::string_view line) {
 }
 
 Aligner::Aligner(const Lexicon &lexicon)
-    : lexicon_(lexicon), present_(1 << 10, 0), answers_(1 << 16), search_(std::make_unique<Search>()) {}
+    : lexicon_(lexicon), present_(1 << 10, 0), search_(std::make_unique<Search>()) {
+    // calloc, because most of it is never touched when there are few captions.
+    answers_.reset(static_cast<std::uint8_t *>(std::calloc(frequent * frequent / 4, 1)));
+    if (!answers_) throw std::bad_alloc();
+}
 
 Aligner::~Aligner() = default;
 
@@ -165,12 +170,17 @@ void Aligner::add(const Match &match) {
 }
 
 bool Aligner::share_synset(const Word &a, const Word &b) {
-    Answer &answer = answers_[(a.number * 0x9E3779B1u + b.number * 0x85EBCA6Bu) >> 16];
-    if (answer.a == a.number && answer.b == b.number) return answer.is_shared;
+    bool is_remembered = a.number < frequent && b.number < frequent;
+    std::uint8_t *answer = nullptr;
+    int shift = static_cast<int>(b.number % 4 * 2);
+    if (is_remembered) {
+        answer = &answers_[(a.number * frequent + b.number) / 4];
+        if (*answer >> shift & 1) return *answer >> shift & 2;
+    }
     const auto &left = lexicon_.synsets(a), &right = lexicon_.synsets(b);
     bool is_shared = std::any_of(left.begin(), left.end(),
                                  [&](std::uint32_t set) { return std::binary_search(right.begin(), right.end(), set); });
-    answer = {a.number, b.number, is_shared};
+    if (is_remembered) *answer = static_cast<std::uint8_t>(*answer | (is_shared ? 3 : 1) << shift);
     return is_shared;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -90,11 +91,13 @@ private:
     std::vector<const Match *> fixed_;
     std::vector<std::uint64_t> present_;  // bit set of the paraphrase words in the sentence looked at
     std::vector<Match> stems_, synonyms_;
-    struct Answer {
-        std::uint32_t a = ~0u, b = ~0u;
-        bool is_shared = false;
+    // For pairs of the words met first, which are the frequent ones: whether they were compared, whether they share a
+    // synset. Two bits side by side, four pairs a byte, one row a word.
+    static constexpr std::uint32_t frequent = 2048;
+    struct Free {
+        void operator()(void *memory) const { std::free(memory); }
     };
-    std::vector<Answer> answers_;  // pairs asked for synsets before, by hash
+    std::unique_ptr<std::uint8_t[], Free> answers_;
     std::unique_ptr<Search> search_;
     std::vector<Match> chosen_;
 };
