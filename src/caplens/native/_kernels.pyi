@@ -17,6 +17,16 @@ def kendall_swapped(
     units: NDArray[np.int32],
     masks: NDArray[np.uint8],
 ) -> NDArray[np.float64]: ...
+def parse_arcs(
+    features: NDArray[np.float32],
+    rows: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    padding: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    upper: NDArray[np.float32],
+    upper_bias: NDArray[np.float32],
+    kinds: NDArray[np.int32],
+) -> NDArray[np.int32]: ...
 def ptb_tokenise(captions: list[str]) -> list[str]: ...
 def wmd_nearest(
     vectors: NDArray[np.float32],

@@ -4,6 +4,7 @@
 namespace nb = nanobind;
 
 namespace caplens {
+void bind_arcs(nb::module_& m);
 void bind_corpus(nb::module_& m);
 void bind_kendall(nb::module_& m);
 void bind_meteor(nb::module_& m);
@@ -13,6 +14,7 @@ void bind_wmd(nb::module_& m);
 
 NB_MODULE(_kernels, m) {
     m.doc() = "caplens native kernels; each has a naive twin in tests/native";
+    caplens::bind_arcs(m);
     caplens::bind_corpus(m);
     caplens::bind_kendall(m);
     caplens::bind_meteor(m);
