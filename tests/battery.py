@@ -28,7 +28,9 @@ OPTIONS: dict[str, dict[str, Any]] = {}
 ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]
 
 # Options with which a caption's score does not depend on the other captions; None: there are no such options.
-ALONE: dict[str, dict[str, Any] | None] = {name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r")}
+ALONE: dict[str, dict[str, Any] | None] = {
+    name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "spider")
+}
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
 TOLERANCE: dict[str, float] = {"bert-score": 1e-5, "sent-sim": 1e-5}
@@ -41,6 +43,8 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "bert-score": [{"layer": 1}, {"idf": True}, {"part": "recall"}],
     "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
     "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
+    "spice": [{"parser": "en_core_web_sm"}],
+    "spider": [{"idf": ELSEWHERE}],
     "cider-r": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"k_r": 0.5}, {"formula": "paper"}],
 }
 

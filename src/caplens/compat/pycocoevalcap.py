@@ -184,15 +184,17 @@ class Meteor(Scorer):
 
 
 class Spice(Scorer):
-    """SPICE: the scores per image are dicts by category, with "f", "pr" and "re" where the metric gives them."""
+    """SPICE: the scores per image are dicts by category, each with "f", NaN where the references have nothing of it."""
 
     title = "SPICE"
     metrics = ("spice",)
 
     def compute_score(self, gts: Texts, res: Texts, verbose: int = 0) -> tuple[float, list[dict[str, Any]]]:
         (result,) = self.results(gts, res)
-        details = result.details or [{} for _ in result.scores]
-        scores = [{"All": {"f": float(f)}, **detail} for f, detail in zip(result.scores, details, strict=True)]
+        scores = []
+        for score, detail in zip(result.scores.tolist(), result.details or [], strict=True):
+            categories = {"Cardinality" if name == "Count" else name: f for name, f in detail["categories"].items()}
+            scores.append({name: {"f": np.nan if f is None else f} for name, f in {"All": score, **categories}.items()})
         return result.score, scores
 
 

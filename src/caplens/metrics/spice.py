@@ -1,0 +1,190 @@
+"""SPICE: do the caption and the references claim the same objects, attributes and relations?
+
+P. Anderson, B. Fernando, M. Johnson, S. Gould. SPICE: semantic propositional image caption evaluation. ECCV 2016.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import numpy as np
+
+from caplens.encoders.weights import require
+from caplens.errors import InputError
+from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
+from caplens.text.claims import Claims
+from caplens.text.concepts import Claim, SceneGraph, matches
+from caplens.text.parse import LONGEST
+from caplens.text.ptb import tokenise
+from caplens.text.scenegraph import word_set
+from caplens.text.spice_jar import run_jar
+
+WORDNET = "wordnet-3.0"  # as METEOR and the original use
+KINDS = {1: "object", 2: "attribute", 3: "relation"}
+COLOURS = word_set(
+    "beige black blue brown cream dark gray green grey light maroon orange pink purple red violet white yellow"
+)
+COUNTS = word_set("one two three four five six seven eight nine ten")
+SIZES = word_set(
+    "baby big broad bulky chunky compact enormous fat giant gigantic grand great heavy huge large little massive mini "
+    "miniature narrow petite short skinny slender slim small stout tall thick thin tiny towering vast wide"
+)
+ADJECTIVES = {"Color": COLOURS, "Count": COUNTS, "Size": SIZES}
+CATEGORIES = ("Object", "Attribute", "Relation", *ADJECTIVES)
+
+
+@register
+class Spice(Metric):
+    """F1 between the scene graph of the caption and the merged scene graph of its references.
+
+    Args:
+        parser: a parser by name (`caplens weights list`) or the folder of a spaCy pipeline.
+        backend: "java" runs the original program, `jar`, in at most `memory` and for at most `timeout` seconds.
+    """
+
+    name = "spice"
+    needs = frozenset({"references"})
+    paper = "Anderson et al. 2016, ECCV"
+    summary = "objects, attributes and relations shared with the references"
+
+    def __init__(
+        self,
+        *,
+        parser: str | os.PathLike[str] = "en_core_web_md",
+        backend: Literal["caplens", "java"] = "caplens",
+        jar: str | os.PathLike[str] | None = None,
+        timeout: float = 3600,
+        memory: str = "8G",
+    ) -> None:
+        if backend not in {"caplens", "java"}:
+            raise InputError(f"spice has no backend {backend!r}", remedy="it is caplens or java")
+        self.parser = parser
+        self.backend = backend
+        self.jar = jar
+        self.timeout = timeout
+        self.memory = memory
+        self._claims: Claims | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_claims": None}  # a copy finds its parser again
+
+    def claims(self) -> Claims:
+        """The parser with what it has parsed so far, found at the first call."""
+        if self._claims is None:
+            self._claims = Claims(require(self.parser), require(WORDNET))
+        return self._claims
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        if self.backend == "java":
+            return (("backend", "java"),)
+        return (("parser", os.path.basename(os.fspath(self.parser))), ("rules", self.claims().fingerprint))
+
+    def statistics(self, work: Workspace) -> Statistics:
+        captions = work.captions
+        references = captions.references or []
+        flat = tokenise([*captions.candidates, *(text for texts in references for text in texts)])
+        texts = iter(flat)
+        candidates = [next(texts) for _ in captions.candidates]
+        groups = [tuple(next(texts) for _ in row) for row in references]
+        if self.backend == "java":
+            answers = run_jar(self.jar, candidates, groups, timeout=self.timeout, memory=self.memory)
+            details = [_jar_details(answer) for answer in answers]
+            scores = [float(answer["scores"]["All"]["f"]) for answer in answers]
+        else:
+            scores, details = self._score(candidates, groups, work)
+        return Statistics(
+            np.array(scores, dtype=np.float64).reshape(-1, 1),
+            details=details,
+            notes=self._notes(flat),
+            facts={"references": reference_counts(references)},
+        )
+
+    def _notes(self, texts: list[str]) -> tuple[str, ...]:
+        cut = sum(len(text.split()) > LONGEST for text in texts) if self.backend == "caplens" else 0
+        return (f"of {cut} texts longer than {LONGEST} tokens only the start was parsed",) if cut else ()
+
+    def _score(
+        self, candidates: list[str], references: list[tuple[str, ...]], work: Workspace
+    ) -> tuple[list[float], list[dict[str, Any]]]:
+        claims = self.claims()
+        parsed = claims.of(
+            [*candidates, *(text for texts in references for text in texts)],
+            lambda done, total: work.progress("parsing captions", done, total),
+        )
+        synsets = claims.wordnet.synsets
+        graphs: dict[tuple[str, ...], list[Claim]] = {}
+
+        def graph(texts: tuple[str, ...]) -> list[Claim]:
+            if texts not in graphs:
+                graphs[texts] = SceneGraph((claim for text in texts for claim in parsed[text]), synsets).claims()
+            return graphs[texts]
+
+        scores, details = [], []
+        for candidate, texts in zip(candidates, references, strict=True):
+            mine, theirs = graph((candidate,)), graph(texts)
+            found = matches(mine, theirs)
+            scores.append(f_score(sum(found), len(mine), len(theirs)) or 0.0)
+            details.append(_details(mine, theirs, found))
+        return scores, details
+
+
+def f_score(matched: int, claimed: int, wanted: int) -> float | None:
+    """F1 of precision and recall; None where the references claim nothing.
+
+    >>> f_score(2, 4, 6)
+    0.4
+    """
+    return 2 * matched / (claimed + wanted) if wanted else None
+
+
+def categories(claim: Claim) -> list[str]:
+    """The categories a claim counts in; colours, counts and sizes are attributes too."""
+    kind = KINDS[len(claim.concepts)].capitalize()
+    if kind != "Attribute":
+        return [kind]
+    return [kind, *(name for name, words in ADJECTIVES.items() if not words.isdisjoint(claim.concepts[1].words))]
+
+
+def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> dict[str, Any]:
+    counts = {name: [0, 0, 0] for name in CATEGORIES}
+    for claim, matched in zip(mine, found, strict=True):
+        for name in categories(claim):
+            counts[name][0] += matched
+            counts[name][1] += 1
+    for claim in theirs:
+        for name in categories(claim):
+            counts[name][2] += 1
+    objects = [claim.concepts[0] for claim in mine if len(claim.concepts) == 1]
+    return {
+        "tuples": [
+            {"text": claim.text, "status": "right" if matched else "wrong", "kind": KINDS[len(claim.concepts)]}
+            for claim, matched in zip(mine, found, strict=True)
+        ],
+        "missing": [
+            str(claim.concepts[0])
+            for claim in theirs
+            if len(claim.concepts) == 1 and not any(claim.concepts[0].resembles(own) for own in objects)
+        ],
+        "categories": {name: f_score(*numbers) for name, numbers in counts.items()},
+    }
+
+
+def _jar_details(answer: dict[str, Any]) -> dict[str, Any]:
+    scores = {"Count" if name == "Cardinality" else name: score["f"] for name, score in answer["scores"].items()}
+    return {
+        "tuples": [
+            {
+                "text": entry["tuple"],
+                "status": "right" if entry["truth_value"] else "wrong",
+                "kind": KINDS[len(entry["tuple"])],
+            }
+            for entry in answer.get("test_tuples", [])
+        ],
+        "missing": [
+            entry["tuple"][0]
+            for entry in answer.get("ref_tuples", [])
+            if len(entry["tuple"]) == 1 and not entry["truth_value"]
+        ],
+        "categories": {name: scores.get(name) for name in CATEGORIES},
+    }
