@@ -9,7 +9,6 @@ the more pieces the alignment falls into. The best reference counts.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -109,8 +108,8 @@ def prepare(lines: Sequence[str]) -> list[str]:
     return [line.lower() for line in meteor_normalise(list(lines))]
 
 
-@functools.lru_cache(maxsize=4)
 def _kernel(indexes: Indexes) -> Kernel:
+    """Mapping the indexes takes a fraction of a millisecond, so nothing is kept between calls."""
     return Kernel(FUNCTION_WORDS, indexes.synonyms, indexes.paraphrases)
 
 
