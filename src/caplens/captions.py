@@ -60,7 +60,7 @@ class CaptionSet:
                 raise self._wrong_type(row, "the candidate", "a string", text)
         if self.references is not None:
             for row, texts in enumerate(self.references):
-                if isinstance(texts, str) or not isinstance(texts, list | tuple):
+                if type(texts) is not list and not isinstance(texts, list | tuple):
                     raise self._wrong_type(row, "references", "a list of strings", texts)
                 for text in texts:
                     if type(text) is not str:
