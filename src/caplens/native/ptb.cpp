@@ -20,6 +20,8 @@ struct Rule {
 
 #include "ptb_automaton.inc"
 
+// A rule that is still open this far after its last match is given up: else long runs without a blank take n² steps.
+constexpr size_t kLookahead = 1024;
 constexpr uint8_t kEnd = kStride - 1;  // the class after the last unit: no rule goes on there
 
 uint8_t class_of(char32_t unit) { return kClass[kBlock[unit >> 8] << 8 | (unit & 0xFF)]; }
@@ -114,7 +116,7 @@ void PtbTokeniser::tokenise(std::string_view utf8, std::vector<std::string_view>
         size_t end = begin;
         State matched = 0;
         State state = kStart;
-        for (size_t at = begin; (state = step(state, classes[at])) != 0;) {
+        for (size_t at = begin; at - end < kLookahead && (state = step(state, classes[at])) != 0;) {
             ++at;
             end = state & kAccepting ? at : end;
             matched = state & kAccepting ? state : matched;
