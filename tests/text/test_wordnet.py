@@ -43,6 +43,11 @@ def test_phrases_and_inflected_forms_are_found(wordnet: WordNet) -> None:
     assert wordnet.synsets("bigger") == wordnet.synsets("big") != frozenset()
 
 
+def test_entries_by_part_of_speech(wordnet: WordNet) -> None:
+    assert wordnet.has("hot dog", "noun")
+    assert not wordnet.has("ride", "noun")
+
+
 @pytest.mark.parametrize(
     ("form", "part", "base"),
     [

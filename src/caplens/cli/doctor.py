@@ -14,7 +14,7 @@ OPTIONAL = {
     "transformers": ("clip", "CLIP and BERT encoders"),
     "onnxruntime": ("onnx", "exported encoders"),
     "av": ("video", "reading videos"),
-    "spacy": ("parse", "SPICE"),
+    "msgpack": ("parse", "SPICE"),
     "pandas": ("table", "to_pandas, parquet"),
     "pyarrow": ("table", "parquet"),
 }

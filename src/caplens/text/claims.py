@@ -57,7 +57,7 @@ class Claims:
                 some = missing[start : start + CHUNK]
                 parses = self._parser.parse([text.split() for text in some])
                 made = {
-                    text: tuple(dict.fromkeys(propositions(parse, self.lemma)))
+                    text: tuple(dict.fromkeys(propositions(parse, self)))
                     for text, parse in zip(some, parses, strict=True)
                 }
                 store.write(made)
@@ -69,6 +69,10 @@ class Claims:
         if tag.startswith("V"):
             return self.wordnet.base(word, "verb")
         return self.wordnet.base(word, "noun") if tag in {"NNS", "NNPS"} else word
+
+    def is_compound(self, first: str, second: str) -> bool:
+        """Whether WordNet has the two nouns as one word."""
+        return self.wordnet.has(f"{first} {second}", "noun")
 
 
 class _Store:

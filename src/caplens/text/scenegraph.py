@@ -9,8 +9,8 @@ that find them on these labels are caplens's own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from caplens.text.parse import Parse
 
@@ -30,7 +30,7 @@ COPULAS = frozenset({"be", "is", "are", "was", "were", "been", "being", "am", "'
 SINGULAR_PRONOUNS = word_set("he him his himself she her hers herself it its itself i me my you your")
 LINKED = frozenset({"attr", "acomp", "oprd"})
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
-OBJECTS = frozenset({"dobj", "dative", "agent"})
+OBJECTS = frozenset({"dobj", "dative"})
 BEFORE_NOUN = frozenset({"compound", "amod", "nmod"})
 SILENT = frozenset({"prep", "case", "det", "cc", "punct", "aux", "mark"})  # labels that carry no claim
 # Prepositions of several words, which a parser takes apart.
@@ -66,13 +66,20 @@ AMOUNTS = word_set(
 )
 PLURAL_AMOUNTS = word_set("dozens heaps hundreds loads lots many pairs plenty several thousands tons")
 
-Lemmatiser = Callable[[str, str], str]
-"""Word and Penn tag to base form."""
+
+class Lexicon(Protocol):
+    """What the rules must know about words."""
+
+    def lemma(self, word: str, tag: str) -> str:
+        """The base form of a word with this Penn tag."""
+
+    def is_compound(self, first: str, second: str) -> bool:
+        """Whether two nouns together are the name of one thing: fire hydrant is, snow hill is not."""
 
 
-def propositions(parse: Parse, lemmatise: Lemmatiser) -> list[Proposition]:
+def propositions(parse: Parse, lexicon: Lexicon) -> list[Proposition]:
     """Everything a parsed caption claims, objects last; claims may repeat."""
-    return _Reader(_Graph(parse), lemmatise).read()
+    return _Reader(_Graph(parse), lexicon).read()
 
 
 class _Edge(NamedTuple):
@@ -89,11 +96,12 @@ class _Graph:
         self.cases: dict[int, str] = {}
         """The preposition of a word that a copula links: in "is on a bench", on for bench."""
         self.amounts: dict[int, int] = {}
-        """Noun to the first word of its amount."""
+        """Noun to its amount: people to lots in "lots of people"."""
         self.edges = list(self._content_edges())
         self._lift_amounts()
         self._skip_copulas()
         self._resolve_relatives()
+        self._share_subjects()
         self._share_conjuncts()
         self._resolve_pronouns()
 
@@ -156,14 +164,10 @@ class _Graph:
         words, tags, heads, _ = self.parse
         for edge in [edge for edge in self.edges if edge.label == "prep of" and tags[edge.token] in NOUNS]:
             amount, noun = edge.head, edge.token
-            if words[amount] in AMOUNTS:
-                articles = [token for token in range(amount) if heads[token] == amount and words[token] in {"a", "an"}]
-                if not articles:
-                    continue
-                self.amounts[noun] = articles[0]
-            elif words[amount] in PLURAL_AMOUNTS:
+            article = any(heads[token] == amount and words[token] in {"a", "an"} for token in range(amount))
+            if words[amount] in PLURAL_AMOUNTS:
                 self.amounts[noun] = amount
-            else:
+            elif not (article and words[amount] in AMOUNTS):
                 continue
             self.edges = [
                 other
@@ -202,10 +206,18 @@ class _Graph:
             if not arguments and tags[clause.token] in {"VBG", "VBN"}:
                 self.edges.append(clause._replace(label="acl"))
 
+    def _share_subjects(self) -> None:
+        """In "smiles while riding a horse" and "jumps to catch a ball" both verbs have the subject of the first."""
+        for above, label, verb in [*self.edges]:
+            if label in {"xcomp", "advcl"} and not any(edge.label in SUBJECTS for edge in self.under(verb)):
+                self.edges += [edge._replace(head=verb) for edge in self.under(above) if edge.label in SUBJECTS]
+
     def _share_conjuncts(self) -> None:
         tags = self.parse.tags
         joined = sorted((edge for edge in self.edges if edge.label == "conj"), key=lambda edge: edge.token)
         for first, _, second in joined:
+            if tags[first] in NOUNS:  # "a man and a woman riding a horse": both ride
+                self.edges += [edge._replace(head=first) for edge in self.under(second) if edge.label == "acl"]
             self.edges += [
                 edge._replace(token=second)
                 for edge in self.edges
@@ -243,10 +255,10 @@ class _Graph:
 class _Reader:
     """Reads the propositions off a graph."""
 
-    def __init__(self, graph: _Graph, lemmatise: Lemmatiser) -> None:
-        self.graph = graph
+    def __init__(self, graph: _Graph, lexicon: Lexicon) -> None:
+        self.graph, self.lexicon = graph, lexicon
         self.words, self.tags = graph.parse.words, graph.parse.tags
-        self.lemmas = [lemmatise(word, tag) for word, tag in zip(self.words, self.tags, strict=True)]
+        self.lemmas = [lexicon.lemma(word, tag) for word, tag in zip(self.words, self.tags, strict=True)]
         self.found: list[Proposition] = []
 
     def claim(self, *tokens: int, relation: str = "") -> None:
@@ -259,7 +271,9 @@ class _Reader:
         describing: set[int] = set()
         for head, label, token in edges:
             if label in BEFORE_NOUN and token < head and tags[head] in NOUNS and tags[token] in NOUNS:
-                describing |= {head, token}  # the tennis in "tennis court" is no object of its own
+                describing.add(head)  # is claimed with its attribute
+                if self.lexicon.is_compound(self.lemmas[token], self.lemmas[head]):
+                    describing.add(token)  # the fire in "fire hydrant" is no object of its own
                 self.claim(head, token)
             elif label == "nummod" and token < head and tags[head] in PLURALS:
                 self.claim(head, token)
@@ -267,26 +281,26 @@ class _Reader:
             if tags[noun] in PLURALS:
                 self.claim(noun, amount)
         for token, tag in enumerate(tags):
-            if tag in NOUNS and token not in describing:
+            inner = token > 0 and self.words[token - 1 : token + 2] in PHRASES  # the front in "in front of"
+            if tag in NOUNS and token not in describing and not inner:
                 self.claim(token)
         return self.found
 
     def _read_clause(self, head: int) -> None:
         edges, tags = self.graph.under(head), self.tags
-        subjects = [edge.token for edge in edges if edge.label == "nsubj" and tags[edge.token] in NOUNS]
+        subjects = [edge.token for edge in edges if edge.label in SUBJECTS and tags[edge.token] in NOUNS]
+        agents = [edge.token for edge in edges if edge.label == "agent" and tags[edge.token] in NOUNS]
         if subjects and any(edge.label == "cop" for edge in edges):
             for subject in subjects:
                 self.claim(subject, head, relation=self.graph.cases.get(head, ""))
         elif subjects:
-            self._read_verb(subjects, head, alone=self.lemmas[head] != "be")
-        for agent in edges:
-            if agent.label == "agent" and tags[agent.token] in NOUNS:
-                for edge in edges:
-                    if edge.label == "nsubjpass" and tags[edge.token] in NOUNS:
-                        self.claim(agent.token, edge.token, relation=self._predicate(head, ""))
+            self._read_verb(subjects, head, alone=self.lemmas[head] != "be" and not agents)
+            for agent in agents:  # "chased by a dog": the dog chases
+                for subject in subjects:
+                    self.claim(agent, subject, relation=self._predicate(head, ""))
         for _, label, token in edges:
             if label == "acl" and tags[token].startswith("V"):
-                self._read_verb([head], token, alone=False)
+                self._read_verb([head], token, alone=True)
             elif label == "amod":
                 self.claim(head, token)
             elif label == "nsubj" and tags[head].startswith("J"):

@@ -67,6 +67,10 @@ class WordNet:
                     found.update(int(offset) * len(PARTS) + number for offset in fields[-int(fields[2]) :])
         return frozenset(found)
 
+    def has(self, phrase: str, part: Part) -> bool:
+        """Whether the phrase is an entry of this part of speech."""
+        return phrase.replace(" ", "_") in self._index[part]
+
     def _bases(self, word: str, part: Part) -> list[str]:
         """The forms a word can be inflected from, irregular ones first; only such as WordNet knows."""
         irregular = self._irregular[part].get(word)
