@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.toys import Blind, Overlap, Picky
 
+from caplens.bench import agreement
 from caplens.bench.base import find_sets
 from caplens.bench.data import DataFolders
 from caplens.bench.own import OwnRatings
@@ -87,6 +88,19 @@ def test_a_second_run_computes_nothing(data: DataFolders) -> None:
     assert first.to_dict() == second.to_dict()
 
 
+def test_a_second_run_computes_no_figure_either(data: DataFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = measure(data, Counting(), Overlap())
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(agreement, "correlate_swapped", refuse)
+    second = measure(data, Counting(), Overlap())
+    assert first.to_dict() == second.to_dict()
+    with pytest.raises(AssertionError):
+        measure(data, Counting(), Overlap(), seed=2)
+
+
 def test_changed_captions_are_scored_again(data: DataFolders, tmp_path: Path) -> None:
     measure(data, Counting())
     path = tmp_path / "data" / "flickr8k.json"
@@ -101,7 +115,7 @@ def test_a_metric_without_references_shares_its_scores_between_draws(tmp_path: P
     content = {"pairs": [pair], "references": {"a.jpg": [f"reference {number}" for number in range(50)]}}
     (tmp_path / "pascal50s.json").write_text(json.dumps(content))
     report = run(find_sets(["pascal50s"]), [Picky(), Counting()], DataFolders([tmp_path]), resamples=0, permutations=0)
-    stored = [path.name.rsplit("-", 1)[0] for path in (tmp_path / "cache" / "bench").iterdir()]
+    stored = [path.name.rsplit("-", 1)[0] for path in (tmp_path / "cache" / "bench").glob("*.npz")]
     assert stored.count("toy-picky") == 1
     assert stored.count("toy-counting") == 5
     assert report["pascal-50s-pairs"].value("HC", "toy-picky") == 100
@@ -121,8 +135,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_a_damaged_store_is_computed_again(data: DataFolders, tmp_path: Path) -> None:
     measure(data, Counting())
-    (stored,) = (tmp_path / "cache" / "bench").iterdir()
-    stored.write_bytes(stored.read_bytes()[:100])
+    for stored in (tmp_path / "cache" / "bench").rglob("*.np*"):
+        stored.write_bytes(stored.read_bytes()[:100])
     measure(data, Counting())
     assert Counting.calls == 2
 

@@ -77,6 +77,10 @@ class Figure(ABC):
         """How many of them could be scored."""
 
     @abstractmethod
+    def material(self, scored: Scored) -> list[NDArray[Any]]:
+        """Every array that the figure is computed from: two equal materials give equal figures."""
+
+    @abstractmethod
     def resampled(self, scored: Scored, weights: Ints) -> Floats:
         """One value per row of `weights` (how often each unit was drawn)."""
 
@@ -101,6 +105,9 @@ class RatingFigure(Figure):
 
     def usable(self, scored: Scored) -> int:
         return len(self._known(scored)[1])
+
+    def material(self, scored: Scored) -> list[NDArray[Any]]:
+        return [scored.scores(self.trial)[self.rows], self.ratings, self.units]
 
     def _known(self, *scored: Scored) -> tuple[list[Floats], Floats, Ints]:
         columns = [one.scores(self.trial)[self.rows] for one in scored]
@@ -128,6 +135,9 @@ class ShareFigure(Figure):
 
     def usable(self, scored: Scored) -> int:
         return int((~np.isnan(self.items(scored))).sum())
+
+    def material(self, scored: Scored) -> list[NDArray[Any]]:
+        return [self.items(scored), self.units]
 
     @abstractmethod
     def items(self, scored: Scored) -> Floats:
@@ -188,6 +198,9 @@ class CorpusFigure(Figure):
     def usable(self, scored: Scored) -> int:
         return int((~np.isnan(scored.trials[self.trial].statistics).any(axis=1)).sum())
 
+    def material(self, scored: Scored) -> list[NDArray[Any]]:
+        return [scored.trials[self.trial].statistics]
+
     def resampled(self, scored: Scored, weights: Ints) -> Floats:
         rows = scored.trials[self.trial].statistics
         known = ~np.isnan(rows).any(axis=1)
@@ -213,6 +226,9 @@ class MeanFigure(Figure):
 
     def usable(self, scored: Scored) -> int:
         return sum(part.usable(scored) for part in self.parts)
+
+    def material(self, scored: Scored) -> list[NDArray[Any]]:
+        return [array for part in self.parts for array in part.material(scored)]
 
     def resampled(self, scored: Scored, weights: Ints) -> Floats:
         return np.asarray(np.mean([part.resampled(scored, weights) for part in self.parts], axis=0), dtype=np.float64)

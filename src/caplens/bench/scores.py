@@ -9,15 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.bench.figures import Trial
 from caplens.captions import CaptionSet, Media, media_name
 from caplens.files import atomic_path, cache_folder
-from caplens.metrics.base import Metric, Workspace
+from caplens.metrics.base import Floats, Metric, Workspace
 
 
 def trial_scores(metric: Metric, work: Workspace, details: bool = False) -> Trial:
@@ -38,6 +41,23 @@ def trial_scores(metric: Metric, work: Workspace, details: bool = False) -> Tria
     )
     _write(path, trial)
     return trial
+
+
+def remembered(key: Sequence[object], arrays: Sequence[NDArray[Any]], compute: Callable[[], Floats]) -> Floats:
+    """An array that takes long to compute, stored under everything it is computed from."""
+    digest = hashlib.sha256(json.dumps([*map(str, key), version("caplens")]).encode())
+    for array in arrays:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    path = cache_folder() / "bench" / "figures" / f"{digest.hexdigest()[:32]}.npy"
+    try:
+        stored: Floats = np.load(path, allow_pickle=False)
+        return stored
+    except (OSError, ValueError, EOFError):
+        made = compute()
+    with atomic_path(path) as temporary, temporary.open("wb") as handle:
+        np.save(handle, made)
+    return made
 
 
 def is_stored(metric: Metric, captions: CaptionSet, details: bool = False) -> bool:
