@@ -18,11 +18,14 @@ from caplens import CaptionSet
 from caplens.errors import CaplensWarning, MissingData
 from caplens.metrics import known_metrics
 from caplens.metrics.base import Metric, Result, Workspace
+from caplens.metrics.visual import VisualMetric
 
 NAMES = sorted({metric.name for metric in known_metrics().values()})
 
 # Options without which a metric cannot be made here.
-OPTIONS: dict[str, dict[str, Any]] = {}
+OPTIONS: dict[str, dict[str, Any]] = {
+    name: {"encoder": "embedded"} for name in NAMES if issubclass(known_metrics()[name], VisualMetric)
+}
 
 # A fixed corpus for idf, so that a caption's score does not depend on its neighbours.
 ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]
@@ -31,9 +34,10 @@ ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on 
 ALONE: dict[str, dict[str, Any] | None] = {
     name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "spider")
 }
+ALONE["mid"] = None
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
-TOLERANCE: dict[str, float] = {"bert-score": 1e-5, "sent-sim": 1e-5}
+TOLERANCE: dict[str, float] = {**dict.fromkeys(OPTIONS, 1e-6), "bert-score": 1e-5, "sent-sim": 1e-5, "mid": 1e-3}
 EXACT = 1e-12
 
 # Options that change the number and therefore the signature.
@@ -41,6 +45,8 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     **{name: [{"tokenizer": "whitespace"}] for name in NAMES if "tokenizer" in known_metrics()[name].options()},
     "sent-sim": [{"against": "nearest"}, {"against": "centroid"}],
     "bert-score": [{"layer": 1}, {"idf": True}, {"part": "recall"}],
+    **{name: [{"prompt": "A photo depicts "}] for name in ("clip-s", "ref-clip-s", "pac-s", "ref-pac-s")},
+    "mid": [{"ridge": 0.01}],
     "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
     "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
     "spice": [{"parser": "en_core_web_sm"}],

@@ -24,21 +24,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.encoders.plain_clip import PlainClip, random_clip  # noqa: E402
-
-MERGES = [("t", "h"), ("th", "e</w>"), ("c", "a"), ("ca", "t</w>"), ("d", "o"), ("do", "g</w>"), ("o", "n</w>")]
-
-
-def vocabulary() -> dict[str, int]:
-    letters = list(byte_letters().values())
-    entries = [*letters, *(letter + "</w>" for letter in letters), *("".join(pair) for pair in MERGES), START, END]
-    return {entry: number for number, entry in enumerate(entries)}
-
-
-VOCABULARY = vocabulary()
-
-
-def tokeniser(context: int = 20) -> ClipTokeniser:
-    return ClipTokeniser(VOCABULARY, MERGES, context)
+from tests.encoders.random_clip import MERGES, VOCABULARY, tokeniser  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -149,8 +149,8 @@ def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Scale rows to length one, in float64; a zero row stays zero."""
+    """Scale rows to length one, in float64; a zero row stays zero, NaN stays NaN."""
     wide = np.asarray(vectors, np.float64)
     length = np.linalg.norm(wide, axis=-1, keepdims=True)
-    made: NDArray[np.float64] = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
+    made: NDArray[np.float64] = np.divide(wide, length, out=np.zeros_like(wide), where=length != 0)
     return made

@@ -58,6 +58,11 @@ class BertEncoder:
             encoding.ids for encoding in self._tokeniser.encode_batch([well_formed(text.strip()) for text in texts])
         ]
 
+    def tokenise_one(self, text: str) -> tuple[list[int], bool]:
+        """Ids of one text, and whether it was cut."""
+        encoding = self._tokeniser.encode(text.strip())
+        return list(encoding.ids), bool(encoding.overflowing)
+
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
 

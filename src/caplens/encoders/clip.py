@@ -54,7 +54,7 @@ class ClipEncoder(Encoder):
     prompt = PROMPT
 
     def __init__(self, model: CLIPModel, tokeniser: ClipTokeniser, name: str, weights_hash: str) -> None:
-        self._model = model.eval().float()
+        self.model = model.eval().float()
         self._tokeniser = tokeniser
         self.name, self.weights_hash = name, weights_hash
         self.dimension = int(model.config.projection_dim)
@@ -65,12 +65,18 @@ class ClipEncoder(Encoder):
     def pixels(self, image: Image) -> Vectors:
         return centre_crop(image, self.size, MEAN, STD)
 
+    def image_features(self, batch: Vectors) -> Vectors:
+        """What the final projection of the image tower is given."""
+        import torch
+
+        with torch.inference_mode():
+            return _array(self.model.vision_model(pixel_values=torch.from_numpy(batch)).pooler_output)
+
     def encode_pixels(self, batch: Vectors) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            pooled = self._model.vision_model(pixel_values=torch.from_numpy(batch)).pooler_output
-            return _array(self._model.visual_projection(pooled))
+            return _array(self.model.visual_projection(torch.from_numpy(self.image_features(batch))))
 
     def tokenise(self, text: str) -> tuple[list[int], bool]:
         return self._tokeniser(text)
@@ -81,25 +87,31 @@ class ClipEncoder(Encoder):
 
         longest = max(len(ids) for ids in batch)
         padded = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in batch])
-        return self._model.text_model(input_ids=padded).last_hidden_state
+        return self.model.text_model(input_ids=padded).last_hidden_state
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
         import torch
 
         with torch.inference_mode():
-            projected = _array(self._model.text_projection(self._hidden(batch)))
+            projected = _array(self.model.text_projection(self._hidden(batch)))
         return [
             TokenVectors(tuple(ids), rows[: len(ids)].copy(), rows[len(ids) - 1].copy())
             for ids, rows in zip(batch, projected, strict=True)
         ]
 
+    def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        """What the final projection of the text tower is given: the state of the end token."""
+        import torch
+
+        with torch.inference_mode():
+            rows = torch.arange(len(batch))
+            return _array(self._hidden(batch)[rows, torch.tensor([len(ids) - 1 for ids in batch])])
+
     def encode_ids_whole(self, batch: Sequence[Sequence[int]]) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            hidden = self._hidden(batch)
-            ends = hidden[torch.arange(len(batch)), torch.tensor([len(ids) - 1 for ids in batch])]
-            return _array(self._model.text_projection(ends))
+            return _array(self.model.text_projection(torch.from_numpy(self.caption_features(batch))))
 
 
 def _array(tensor: Any) -> Vectors:

@@ -1,0 +1,196 @@
+"""caplens's own image-text encoder: works offline, without torch, from weights that install as packages.
+
+Frozen: DINOv2 ViT-S/14 (class token and mean patch) and TinyViT-5M (mean patch) for pictures, all-MiniLM-L6-v2 for
+texts. Trained by `caplens train encoder`: two heads that bring both into one space. It is not CLIP, knows only the kind
+of pictures and captions in Flickr8k, and says its own name in every signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caplens.encoders import weights
+from caplens.encoders.base import Encoder, TokenVectors, Vectors
+from caplens.errors import InputError, MissingData
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SIZE = 224
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+STD = np.array([0.229, 0.224, 0.225], np.float32)
+BACKBONES = {"dinov2-vits14": "/norm/Add_1_output_0", "tinyvit-5m": "/head/norm/Transpose_output_0"}
+"""Image backbones and the inner tensor that is read: tokens after the last norm; the pooled map before its norm."""
+TEXT = "all-MiniLM-L6-v2"
+SHIPPED = ("contrastive", "pac")
+"""Heads that come with caplens, in `encoders/heads/`."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """x ↦ A x̂ + C gelu(B x̂), where x̂ is x, standardised: a linear map and a small network beside it."""
+
+    shift: Vectors
+    scale: Vectors
+    tensors: Mapping[str, Vectors]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.tensors["linear.bias"])
+
+    def __call__(self, features: Vectors) -> Vectors:
+        x = (features - self.shift) * self.scale
+        hidden = _gelu(np.asarray(x @ self.tensors["up.weight"].T + self.tensors["up.bias"], np.float32))
+        made = x @ self.tensors["linear.weight"].T + self.tensors["linear.bias"]
+        return np.asarray(made + hidden @ self.tensors["down.weight"].T + self.tensors["down.bias"], np.float32)
+
+
+def _gelu(values: Vectors) -> Vectors:
+    from scipy.special import erf
+
+    return np.asarray(values * (np.float32(0.5) * (1 + erf(values * np.float32(0.5**0.5)))), np.float32)
+
+
+def read_heads(path: Path) -> tuple[Head, Head, str]:
+    """Image head, text head and the name they were trained under."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "np") as file:
+            values = json.loads((file.metadata() or {}).get("caplens", "{}"))
+            arrays = {name: file.get_tensor(name).astype(np.float32) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"cannot be read as heads of the embedded encoder ({error})", where=str(path)) from None
+    if values.get("kind") != "embedded heads":
+        raise InputError(
+            "holds no heads of the embedded encoder", where=str(path), remedy="`caplens train encoder` makes them"
+        )
+
+    def head(side: str) -> Head:
+        tensors = {name.removeprefix(f"{side}."): array for name, array in arrays.items() if name.startswith(side)}
+        return Head(tensors.pop("shift"), tensors.pop("scale"), tensors)
+
+    return head("image"), head("text"), str(values["name"])
+
+
+class EmbeddedEncoder(Encoder):
+    """Frozen backbones and trained heads."""
+
+    preprocessing = f"bicubic-whole-{SIZE}"
+    image_batch = 4  # larger batches fall out of the cache and are slower
+
+    def __init__(self, image: Head, text: Head, name: str, weights_hash: str, backbones: Backbones) -> None:
+        self._image, self._text, self._backbones = image, text, backbones
+        self.name, self.weights_hash = f"embedded-{name}", weights_hash
+        self.dimension = image.dimension
+        self.context_length = backbones.context_length
+
+    def pixels(self, image: Image) -> Vectors:
+        return self._backbones.pixels(image)
+
+    def encode_pixels(self, batch: Vectors) -> Vectors:
+        return self._image(self._backbones.image_features(batch))
+
+    def tokenise(self, text: str) -> tuple[list[int], bool]:
+        return self._backbones.tokenise(text)
+
+    def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
+        made = []
+        for ids, states in zip(batch, self._backbones.text_states(batch), strict=True):
+            whole = self._text(text_features(states.mean(axis=0, keepdims=True)))[0]
+            made.append(TokenVectors(tuple(ids), self._text(text_features(states)), whole))
+        return made
+
+    def encode_ids_whole(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        return self._text(self._backbones.caption_features(batch))
+
+
+class Backbones:
+    """The frozen parts, loaded when first needed."""
+
+    def __init__(self) -> None:
+        from caplens.encoders.bert import BertEncoder
+
+        missing = [name for name in (*BACKBONES, TEXT) if weights.find(name) is None]
+        if missing:
+            raise MissingData(
+                f"the embedded encoder's weights are not on this machine: caplens weights fetch {' '.join(missing)}"
+            )
+        self._paths = {name: weights.require(name) for name in BACKBONES}
+        self._bert = BertEncoder(weights.require(TEXT))
+        self._sessions: dict[str, object] = {}
+        self.context_length = self._bert.longest
+
+    def pixels(self, image: Image) -> Vectors:
+        """The whole picture, squeezed to a square: a caption may be about its edge."""
+        from PIL import Image as Pillow
+
+        square = np.asarray(image.resize((SIZE, SIZE), Pillow.Resampling.BICUBIC), np.float32) / np.float32(255)
+        return np.ascontiguousarray(((square - MEAN) / STD).transpose(2, 0, 1))
+
+    def image_features(self, batch: Vectors) -> Vectors:
+        """Class token, mean patch and mean patch of the second backbone, side by side."""
+        tokens = self._run("dinov2-vits14", batch)
+        second = self._run("tinyvit-5m", batch).reshape(len(batch), -1)
+        return np.concatenate([tokens[:, 0], tokens[:, 1:].mean(axis=1), second], axis=1)
+
+    def _run(self, name: str, batch: Vectors) -> Vectors:
+        from onnxruntime import InferenceSession
+
+        from caplens.encoders.onnx import session
+
+        if name not in self._sessions:
+            self._sessions[name] = session(self._paths[name], BACKBONES[name])
+        running = self._sessions[name]
+        assert isinstance(running, InferenceSession)
+        made: Vectors = running.run([BACKBONES[name]], {"input": batch})[0]
+        return made
+
+    def tokenise(self, text: str) -> tuple[list[int], bool]:
+        """Ids with start and end token, and whether the text was cut."""
+        return self._bert.tokenise_one(text.encode("utf-8", "replace").decode("utf-8"))  # a lone surrogate has no bytes
+
+    def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        """What the text head is given of every text."""
+        return text_features(np.stack([states.mean(axis=0) for states in self.text_states(batch)]))
+
+    def text_states(self, batch: Sequence[Sequence[int]]) -> list[Vectors]:
+        """Token states of every text; texts of one length share a pass, so company changes nothing."""
+        made: list[Vectors] = [np.empty(0, np.float32)] * len(batch)
+        for rows, ids in self._bert.batches([list(ids) for ids in batch]):
+            for row, states in zip(rows, self._bert.states(ids), strict=True):
+                made[row] = states
+        return made
+
+
+def text_features(states: Vectors) -> Vectors:
+    """States scaled to one length, so that a single token and the mean of many meet the head alike."""
+    length = np.linalg.norm(states, axis=-1, keepdims=True)
+    return np.asarray(states / np.maximum(length, 1e-12), np.float32)
+
+
+def heads_path(heads: str) -> Path:
+    """The file of shipped heads (`contrastive`, `pac`), or the user's own."""
+    path = Path(str(files("caplens.encoders") / "heads" / f"{heads}.safetensors")) if heads in SHIPPED else Path(heads)
+    if not path.is_file():
+        raise MissingData(
+            f"there are no heads {heads!r}: give a file of `caplens train`, or one of: {', '.join(SHIPPED)}"
+        )
+    return path
+
+
+def load_embedded(heads: str = "contrastive") -> EmbeddedEncoder:
+    """The encoder with shipped heads or with those in a file."""
+    path = heads_path(heads)
+    image, text, name = read_heads(path)
+    sums = "".join(file.sha256 for key in (*BACKBONES, TEXT) for file in weights.models()[key].files.values())
+    digest = hashlib.sha256(f"{weights.digest(path)} {sums}".encode()).hexdigest()[:12]
+    return EmbeddedEncoder(image, text, name, digest, Backbones())

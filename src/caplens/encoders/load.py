@@ -1,0 +1,55 @@
+"""From what a user writes to an encoder: `embedded`, a CLIP backbone, a path, or the best that is here."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from caplens.encoders import weights
+from caplens.encoders.base import Encoder
+from caplens.encoders.clip import BACKBONES, RESNETS, load_clip
+from caplens.encoders.embedded import load_embedded
+from caplens.errors import InputError
+
+CHOICES = ("auto", "embedded", *BACKBONES, *RESNETS)
+
+
+def load_encoder(
+    encoder: str | Encoder = "auto",
+    source: str | os.PathLike[str] | None = None,
+    *,
+    heads: str = "contrastive",
+    allow_pickle: bool = False,
+) -> Encoder:
+    """An encoder by name.
+
+    Args:
+        encoder: ``embedded`` (caplens's own), a CLIP backbone such as ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP
+            ViT-B/32 where its weights are on this machine (or `source` gives some), else ``embedded``.
+        source: weights for the encoder: a path, a name of `caplens weights`, a hub name.
+        heads: which of the embedded encoder's shipped projections: ``contrastive``, or ``pac`` for PAC-S.
+        allow_pickle: read pickled weight files, with weights_only.
+    """
+    if isinstance(encoder, Encoder):
+        return encoder
+    return _load(encoder, None if source is None else os.fspath(source), heads, allow_pickle)
+
+
+def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contrastive") -> str:
+    """What ``auto`` stands for here and now. Only weights that are already on this machine count."""
+    if source is not None:
+        return "ViT-B-32"
+    if heads == "contrastive" and weights.find(BACKBONES["ViT-B-32"].hub) is not None:
+        return "ViT-B-32"
+    return "embedded"
+
+
+@functools.lru_cache(maxsize=4)
+def _load(encoder: str, source: str | None, heads: str, allow_pickle: bool) -> Encoder:
+    if encoder == "auto":
+        encoder = automatic(source, heads)
+    if encoder == "embedded":
+        return load_embedded(source or heads)
+    if encoder in BACKBONES or encoder in RESNETS:
+        return load_clip(encoder, source, allow_pickle=allow_pickle)
+    raise InputError(f"no encoder is called {encoder!r}", remedy=f"use one of: {', '.join(CHOICES)}")

@@ -1,0 +1,55 @@
+"""Run published onnx files as data: sessions on the CPU, with inner tensors made visible."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from caplens.errors import MissingData
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+_FLOAT = 1  # TensorProto.FLOAT
+
+
+def expose(model: bytes, tensor: str) -> bytes:
+    """The same model with one of its inner float tensors as a further output.
+
+    Messages in this encoding merge when they are put one after the other, so a few bytes at the end add an output to
+    the graph: ModelProto{graph (7): {output (12): {name (1), type (2): {tensor_type (1): {elem_type (1)}}}}}.
+    """
+    kind = _field(2, _field(1, bytes([1 << 3, _FLOAT])))
+    return model + _field(7, _field(12, _field(1, tensor.encode()) + kind))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first.
+
+    >>> _varint(300).hex()
+    'ac02'
+    """
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    made.append(number)
+    return bytes(made)
+
+
+def session(path: Path, tensor: str, threads: int | None = None) -> InferenceSession:
+    """A session that gives `tensor`, an output or an inner tensor of the model."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingData("this encoder needs onnxruntime: pip install 'caplens[onnx]'") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or min(os.cpu_count() or 1, 4)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # tensors that no output needs are none of the user's business
+    return onnxruntime.InferenceSession(expose(path.read_bytes(), tensor), options, providers=["CPUExecutionProvider"])

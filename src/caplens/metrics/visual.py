@@ -1,0 +1,100 @@
+"""What metrics that look at pictures or videos share: their encoder, its options, and vectors made once per run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from caplens.errors import MissingData
+from caplens.metrics.base import Metric, Workspace
+
+if TYPE_CHECKING:
+    from caplens.encoders.base import Encoder, TokenVectors, Vectors
+    from caplens.encoders.embed import Embedder, Seen, Watched
+
+
+class VisualMetric(Metric):
+    """A metric over an image-text encoder.
+
+    Args:
+        encoder: ``embedded``, a CLIP backbone such as ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP ViT-B/32 where its
+            weights are on this machine, else caplens's own embedded encoder, with a note that says so.
+        weights: other weights for that encoder: a path or a name.
+        allow_pickle: read pickled weight files, with weights_only.
+        allow_urls: fetch pictures that are given as URLs.
+    """
+
+    heads: ClassVar[str] = "contrastive"
+    """Which of the embedded encoder's projections this metric uses."""
+
+    def __init__(
+        self,
+        encoder: str | Encoder = "auto",
+        weights: str | None = None,
+        allow_pickle: bool = False,
+        allow_urls: bool = False,
+    ) -> None:
+        self.encoder, self.weights = encoder, weights
+        self.allow_pickle, self.allow_urls = allow_pickle, allow_urls
+
+    def loaded(self) -> Encoder:
+        """The encoder itself; loaded once per process."""
+        from caplens.encoders.load import load_encoder
+
+        return load_encoder(self.encoder, self.weights, heads=self.heads, allow_pickle=self.allow_pickle)
+
+    def embedder(self, work: Workspace) -> Embedder:
+        """The encoder with its cache and the wishes of this run."""
+        from caplens.encoders.embed import Embedder
+
+        return Embedder(
+            self.loaded(), strict=work.strict, allow_urls=self.allow_urls, progress=lambda *state: work.progress(*state)
+        )
+
+    def seen(self, work: Workspace) -> Seen:
+        """A vector per picture."""
+        images = work.captions.images
+        if images is None:
+            raise MissingData(f"{self.name} looks at pictures and none were given: pass images= or --images DIR")
+        key = ("image vectors", self.loaded().identity, self.allow_urls)
+        return work.once(key, lambda: self.embedder(work).images(images))
+
+    def watched(self, work: Workspace, frames: str) -> Watched:
+        """Frame vectors per video."""
+        from caplens.vision.video import Sampling
+
+        videos = work.captions.videos
+        if videos is None:
+            raise MissingData(f"{self.name} looks at videos and none were given: pass videos= or --videos DIR")
+        sampling = Sampling.parse(frames)
+        key = ("frame vectors", self.loaded().identity, str(sampling), self.allow_urls)
+        return work.once(key, lambda: self.embedder(work).videos(videos, sampling))
+
+    def text_vectors(self, work: Workspace, texts: Sequence[str]) -> Vectors:
+        """A vector per text."""
+        return work.once(
+            ("text vectors", self.loaded().identity, tuple(texts)), lambda: self.embedder(work).texts(texts)
+        )
+
+    def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
+        """Token vectors per text."""
+        return work.once(
+            ("token vectors", self.loaded().identity, tuple(texts)), lambda: self.embedder(work).tokens(texts)
+        )
+
+    def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """What the reader should know about the encoder and the texts it cut."""
+        notes = []
+        loaded = self.loaded()
+        if self.encoder == "auto" and loaded.name.startswith("embedded"):
+            notes.append(
+                f"no CLIP weights are on this machine, so caplens's own encoder ({loaded.identity}) was used: the "
+                "numbers do not compare with published ones; encoder='embedded' says that this is meant"
+            )
+        cut = loaded.truncated(texts)
+        if cut:
+            notes.append(f"{cut} of {len(texts)} captions are longer than {loaded.context_length} tokens and were cut")
+        return tuple(notes)
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (("encoder", self.loaded().identity),)

@@ -1,0 +1,232 @@
+"""Positive-augmented contrastive learning (PAC-S, eq. 2 and 3): tune the final projections of an image-text encoder.
+
+    L = L(V, T) + λv · L(V', T) + λt · L(V, T')
+
+V, T: pictures and the captions people wrote; V': generated pictures; T': generated captions. The towers stay frozen, so
+their features are computed once and a run takes minutes. Training stops when the loss on the validation pictures has
+not fallen for 1,500 iterations, and the best projections are kept. Under torchrun every process takes its share of
+each batch; the result is that of one process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from caplens.encoders.base import Vectors
+from caplens.training.contrastive import TrainableHead, symmetric_loss
+from caplens.training.encoder import Features
+from caplens.training.pairs import Progress
+from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+
+if TYPE_CHECKING:
+    from caplens.encoders.clip import ClipEncoder
+    from caplens.encoders.embedded import Head
+
+
+@dataclass(frozen=True)
+class PacConfig:
+    """The paper's values (sec. 4.1)."""
+
+    seed: int = 0
+    learning_rate: float = 1e-4
+    batch: int = 256
+    lambda_v: float = 0.05
+    lambda_t: float = 0.1
+    patience: int = 1500
+    check_every: int = 100
+    most_iterations: int = 20_000
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Features of what was generated, one row per training picture; None: that loss term is left out."""
+
+    pictures: Vectors | None = None
+    captions: Vectors | None = None
+
+
+def clip_projections(encoder: ClipEncoder) -> dict[str, nn.Module]:
+    """CLIP's two final projections, ready to be trained."""
+    made: dict[str, nn.Module] = {}
+    for side, layer in (("image", encoder.model.visual_projection), ("text", encoder.model.text_projection)):
+        copy = nn.Linear(layer.in_features, layer.out_features, bias=False)
+        copy.load_state_dict(layer.state_dict())
+        made[side] = copy
+    return made
+
+
+def head_projections(image: Head, text: Head) -> dict[str, TrainableHead]:
+    """The embedded encoder's heads; only the maps into the joint space are trained, the hidden layer stays."""
+    made = {}
+    for side, head in (("image", image), ("text", text)):
+        hidden, dimension = len(head.tensors["up.bias"]), head.dimension
+        copy = TrainableHead(torch.from_numpy(head.shift), torch.from_numpy(head.scale), hidden, dimension, 0.0)
+        copy.load_state_dict(
+            {"shift": copy.shift, "scale": copy.scale} | {key: torch.from_numpy(a) for key, a in head.tensors.items()}
+        )
+        copy.up.requires_grad_(False)
+        made[side] = copy
+    return made
+
+
+def tune(
+    projections: Mapping[str, nn.Module],
+    train: Features,
+    val: Features,
+    generated: Generated,
+    scale: float,
+    config: PacConfig,
+    run: TrainingRun,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Train the projections in place, to the best validation loss; goes on from the run's checkpoint."""
+    processes = _join()
+    torch.manual_seed(config.seed)
+    modules = nn.ModuleDict(dict(projections))
+    parameters = [parameter for parameter in modules.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(parameters, lr=config.learning_rate)
+    data = {name: None if rows is None else torch.from_numpy(rows) for name, rows in _inputs(train, generated).items()}
+    best = {name: value.clone() for name, value in modules.state_dict().items()}
+    lowest, found_at, first = math.inf, 0, 0
+    saved = run.resume()
+    if saved is not None:
+        tensors, values = saved
+        first, lowest, found_at = values["iteration"], values["lowest"], values["found at"]
+        modules.load_state_dict(
+            {name.removeprefix("now."): t for name, t in tensors.items() if name.startswith("now.")}
+        )
+        best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
+        restore_optimiser(optimiser, tensors)
+        torch.set_rng_state(tensors["generator"])
+    iteration, total = first, 0.0
+    while iteration < config.most_iterations and iteration - found_at < config.patience:
+        rows = torch.randperm(len(train.names))[: config.batch - config.batch % processes.count]
+        captions = torch.tensor(
+            [int(train.captions[row][int(torch.randint(len(train.captions[row]), ()))]) for row in rows]
+        )
+        loss = _loss(modules, data, rows, captions, scale, config, processes)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        _average_gradients(parameters, processes)
+        optimiser.step()
+        total += float(loss.detach())
+        iteration += 1
+        if iteration % config.check_every:
+            continue
+        current = validation_loss(modules, val, scale, config.batch)
+        if current < lowest:
+            lowest, found_at = current, iteration
+            best = {name: value.clone() for name, value in modules.state_dict().items()}
+        if processes.first:
+            run.log(iteration=iteration, loss=total / config.check_every, validation_loss=current)
+            kept = {f"now.{name}": value for name, value in modules.state_dict().items()}
+            kept |= {f"best.{name}": value for name, value in best.items()}
+            kept |= {"generator": torch.get_rng_state(), **optimiser_tensors(optimiser)}
+            run.save(kept, {"iteration": iteration, "lowest": lowest, "found at": found_at})
+            progress("iterations without a better loss", iteration - found_at, config.patience)
+        total = 0.0
+    modules.load_state_dict(best)
+    return {"iterations": iteration, "best iteration": found_at, "validation loss": lowest}
+
+
+def _inputs(train: Features, generated: Generated) -> dict[str, Vectors | None]:
+    return {
+        "pictures": train.pictures,
+        "texts": train.texts,
+        "new pictures": generated.pictures,
+        "new captions": generated.captions,
+    }
+
+
+def _loss(
+    modules: nn.ModuleDict,
+    data: Mapping[str, Tensor | None],
+    rows: Tensor,
+    captions: Tensor,
+    scale: float,
+    config: PacConfig,
+    processes: _Processes,
+) -> Tensor:
+    """Eq. 3 over the whole batch; every process encodes its share of it."""
+
+    def encoded(side: str, name: str, wanted: Tensor) -> Tensor | None:
+        features = data[name]
+        if features is None:
+            return None
+        mine = wanted.tensor_split(processes.count)[processes.rank]
+        return processes.gather(modules[side](features[mine]))
+
+    pictures, texts = encoded("image", "pictures", rows), encoded("text", "texts", captions)
+    assert pictures is not None
+    assert texts is not None
+    loss = symmetric_loss(pictures, texts, scale)
+    new_pictures = encoded("image", "new pictures", rows)
+    if new_pictures is not None:
+        loss = loss + config.lambda_v * symmetric_loss(new_pictures, texts, scale)
+    new_captions = encoded("text", "new captions", rows)
+    if new_captions is not None:
+        loss = loss + config.lambda_t * symmetric_loss(pictures, new_captions, scale)
+    return loss
+
+
+def validation_loss(modules: nn.ModuleDict, val: Features, scale: float, batch: int) -> float:
+    """Eq. 2 on the validation pictures, each with its first caption, in batches of the training size."""
+    losses, sizes = [], []
+    with torch.no_grad():
+        for start in range(0, len(val.names), batch):
+            rows = np.arange(start, min(start + batch, len(val.names)))
+            texts = np.array([val.captions[row][0] for row in rows])
+            pictures = modules["image"](torch.from_numpy(val.pictures[rows]))
+            losses.append(float(symmetric_loss(pictures, modules["text"](torch.from_numpy(val.texts[texts])), scale)))
+            sizes.append(len(rows))
+    return float(np.average(losses, weights=sizes))
+
+
+@dataclass(frozen=True)
+class _Processes:
+    """The processes that torchrun started, or this one alone."""
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def gather(self, part: Tensor) -> Tensor:
+        """Every process's rows in order; gradients flow back to those who made them."""
+        if self.count == 1:
+            return part
+        from torch.distributed.nn.functional import all_gather
+
+        return torch.cat(all_gather(part))  # type: ignore[no-untyped-call]
+
+
+def _join() -> _Processes:
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return _Processes()
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return _Processes(distributed.get_rank(), distributed.get_world_size())
+
+
+def _average_gradients(parameters: list[nn.Parameter], processes: _Processes) -> None:
+    """Each process holds the gradient through its own rows, counted once per process: sum and divide."""
+    if processes.count == 1:
+        return
+    from torch import distributed
+
+    for parameter in parameters:
+        if parameter.grad is not None:
+            distributed.all_reduce(parameter.grad)
+            parameter.grad /= processes.count

@@ -1,0 +1,158 @@
+"""Pictures and captions to learn from, and their features under frozen backbones, computed once and kept."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from caplens.encoders.base import Vectors, ahead, length_batches
+from caplens.errors import InputError
+from caplens.files import atomic_path
+from caplens.vision.images import open_image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Progress = Callable[[str, int, int], None]
+PICTURES_PER_FILE = 256
+
+
+class Frozen(Protocol):
+    """Towers up to the layer that is trained: CLIP before its projections, the embedded encoder before its heads."""
+
+    def pixels(self, image: Image) -> Vectors: ...
+    def image_features(self, batch: Vectors) -> Vectors: ...
+    def tokenise(self, text: str) -> tuple[list[int], bool]: ...
+    def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors: ...
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Captions by picture, split as the data's makers split them."""
+
+    train: dict[str, list[str]]
+    val: dict[str, list[str]]
+    test: dict[str, list[str]]
+
+
+def read_pairs(captions: str | os.PathLike[str], more: Sequence[str | os.PathLike[str]] = ()) -> Pairs:
+    """Read ``{picture: {"split": ..., "captions": [...]}}``.
+
+    Further files add captions to the training pictures; Flickr's photo number, with which names begin, tells which.
+    A picture that any file lists as test is in no training set: Flickr30k's test pictures are rated in Composite.
+    """
+    table = _read(captions)
+    pairs = Pairs({}, {}, {})
+    for name, entry in table.items():
+        split = {"train": pairs.train, "val": pairs.val, "test": pairs.test}.get(entry["split"])
+        if split is not None:
+            split[name] = list(entry["captions"])
+    by_number = {photo_number(name): name for name in pairs.train}
+    for path in more:
+        for name, entry in _read(path).items():
+            ours = by_number.get(photo_number(name))
+            if ours is None:
+                continue
+            if entry["split"] == "test":
+                pairs.train.pop(ours, None)
+            elif ours in pairs.train:
+                pairs.train[ours] += entry["captions"]
+    if not pairs.train or not pairs.val:
+        raise InputError("has no pictures with split train, or none with split val", where=os.fspath(captions))
+    return pairs
+
+
+def photo_number(name: str) -> str:
+    """The number of a Flickr photo, by which the data sets that use it agree.
+
+    >>> photo_number("1000268201_693b08cb0e.jpg") == photo_number("1000268201.jpg")
+    True
+    """
+    return name.partition(".")[0].partition("_")[0]
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    where = os.fspath(path)
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if where.endswith(".gz") else open(path, encoding="utf-8") as file:
+            table = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read as json ({error})", where=where) from None
+    shape = isinstance(table, dict) and all(
+        isinstance(entry, dict) and isinstance(entry.get("captions"), list) and "split" in entry
+        for entry in table.values()
+    )
+    if not shape:
+        raise InputError('is not {picture: {"split": ..., "captions": [...]}}', where=where)
+    made: dict[str, dict[str, Any]] = table
+    return made
+
+
+def picture_features(
+    frozen: Frozen,
+    images: Path,
+    names: Sequence[str],
+    folder: Path,
+    progress: Progress,
+    change: Callable[[Image, str], Image] = lambda image, name: image,
+) -> Vectors:
+    """Features of pictures, kept in `folder` in pieces: an interrupted run goes on where it was.
+
+    `change` may turn an opened picture, known by its name, into another.
+    """
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    parts = []
+    for start in range(0, len(names), PICTURES_PER_FILE):
+        part = list(names[start : start + PICTURES_PER_FILE])
+        path = folder / f"{start:06d}.safetensors"
+        if path.is_file():
+            with safe_open(path, "np") as file:
+                if json.loads(file.metadata()["names"]) == part:
+                    parts.append(file.get_tensor("features").astype(np.float32))
+                    continue
+        rows: list[Vectors] = []
+        waiting = ahead(lambda name: frozen.pixels(change(open_image(images / name), name)), part, depth=16)
+        batch: list[Vectors] = []
+        for pixels in waiting:
+            batch.append(pixels)
+            if len(batch) == 4 or len(rows) * 4 + len(batch) == len(part):
+                rows.append(frozen.image_features(np.stack(batch)))
+                batch = []
+        features = np.concatenate(rows).astype(np.float16)
+        with atomic_path(path) as temporary:
+            save_file({"features": features}, temporary, metadata={"names": json.dumps(part)})
+        parts.append(features.astype(np.float32))
+        progress("pictures", min(start + PICTURES_PER_FILE, len(names)), len(names))
+    return np.concatenate(parts)
+
+
+def caption_features(frozen: Frozen, texts: Sequence[str], path: Path, progress: Progress) -> dict[str, Vectors]:
+    """Features of distinct captions, encoded in order of length and kept in `path`."""
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    distinct = sorted(set(texts))
+    key = hashlib.sha256("\n".join(distinct).encode("utf-8", "surrogatepass")).hexdigest()
+    if path.is_file():
+        with safe_open(path, "np") as file:
+            if file.metadata()["texts"] == key:
+                return dict(zip(distinct, file.get_tensor("features").astype(np.float32), strict=True))
+    ids = [tuple(frozen.tokenise(text)[0]) for text in distinct]
+    found: dict[tuple[int, ...], Vectors] = {}
+    for batch in length_batches(sorted(set(ids), key=lambda one: (len(one), one))):
+        found.update(zip(batch, frozen.caption_features(batch), strict=True))
+        progress("captions", len(found), len(distinct))
+    features = np.stack([found[one] for one in ids]).astype(np.float16)
+    with atomic_path(path) as temporary:
+        save_file({"features": features}, temporary, metadata={"texts": key})
+    return dict(zip(distinct, features.astype(np.float32), strict=True))

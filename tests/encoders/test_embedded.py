@@ -1,0 +1,123 @@
+"""The embedded encoder: its own name, its heads, and what it can tell apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
+from caplens.encoders.onnx import expose
+from caplens.errors import CaplensError, MissingData
+
+
+@pytest.fixture(scope="module")
+def encoder() -> EmbeddedEncoder:
+    try:
+        return load_embedded()
+    except MissingData as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("name", ["contrastive"])
+def test_shipped_heads_are_small_and_whole(name: str) -> None:
+    path = heads_path(name)
+    assert path.stat().st_size < 8_000_000
+    image, text, trained_as = read_heads(path)
+    assert trained_as == name
+    assert image(np.ones((2, 1088), np.float32)).shape == text(np.ones((2, 384), np.float32)).shape == (2, 512)
+
+
+def test_a_head_equals_its_formula() -> None:
+    from math import erf, sqrt
+
+    image, _, _ = read_heads(heads_path("contrastive"))
+    features = np.random.default_rng(0).normal(size=1088).astype(np.float32)
+    x = (features.astype(float) - image.shift) * image.scale
+    tensors = {name: array.astype(float) for name, array in image.tensors.items()}
+    hidden = tensors["up.weight"] @ x + tensors["up.bias"]
+    hidden = np.array([value * (1 + erf(value / sqrt(2))) / 2 for value in hidden])
+    expected = tensors["linear.weight"] @ x + tensors["linear.bias"]
+    expected += tensors["down.weight"] @ hidden + tensors["down.bias"]
+    np.testing.assert_allclose(image(features[None])[0], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_what_is_no_head_file_is_refused(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.ones(1, np.float32)}, tmp_path / "other.safetensors")
+    (tmp_path / "broken.safetensors").write_bytes(b"nothing")
+    for name, reason in {"other": "holds no heads", "broken": "cannot be read", "absent": "no heads"}.items():
+        with pytest.raises(CaplensError, match=reason):
+            read_heads(heads_path(str(tmp_path / f"{name}.safetensors")))
+
+
+def test_an_inner_tensor_becomes_an_output() -> None:
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    nodes = [
+        onnx.helper.make_node("Mul", ["x", "x"], ["inner"]),
+        onnx.helper.make_node("Add", ["inner", "x"], ["y"]),
+    ]
+    kinds = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph(nodes, "g", [kinds[0]], [kinds[1]])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString()
+    session = runtime.InferenceSession(expose(model, "inner"), providers=["CPUExecutionProvider"])
+    inner, y = session.run(["inner", "y"], {"x": np.array([2, 3], np.float32)})
+    assert inner.tolist() == [4, 9]
+    assert y.tolist() == [6, 12]
+
+
+def test_its_name_is_never_clip(encoder: EmbeddedEncoder) -> None:
+    assert encoder.identity.startswith("embedded-contrastive@")
+    assert "clip" not in encoder.identity
+
+
+def test_text_batches_and_order_do_not_matter(encoder: EmbeddedEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["a dog runs", "", "two men on a long wooden bench near the sea", "cat", "\ud83d broken", "a dog runs"]
+    whole = encoder.encode_texts(texts)
+    monkeypatch.setattr("caplens.encoders.base.TOKENS_PER_BATCH", 1)
+    np.testing.assert_allclose(encoder.encode_texts(texts[::-1])[::-1], whole, atol=1e-4)
+    tokens = encoder.encode_tokens(texts)
+    np.testing.assert_allclose([one.whole for one in tokens], whole, atol=1e-4)
+    assert [len(one.vectors) for one in tokens] == [len(one.ids) for one in tokens]
+    assert encoder.truncated(["word " * 400, "a dog"]) == 1
+
+
+# Ten photos of scikit-image, each with a caption; the encoder never saw any of them.
+PHOTOS = {
+    "astronaut": "a smiling woman in an orange space suit",
+    "camera": "a black and white photo of a man with a camera on a tripod",
+    "chelsea": "a close up of a ginger cat's face",
+    "coffee": "a cup of coffee on a wooden table",
+    "coins": "rows of old coins on a dark background",
+    "rocket": "a rocket on its launch pad at night",
+    "motorcycle_left": "a motorcycle parked in a garage",
+    "hubble_deep_field": "many stars and galaxies in dark space",
+    "grass": "a field of green grass seen from above",
+    "brick": "a brick wall",
+}
+
+
+def photos() -> list[Image.Image]:
+    data = pytest.importorskip("skimage.data")
+    pictures = []
+    for name in PHOTOS:
+        try:
+            array = data.stereo_motorcycle()[0] if name == "motorcycle_left" else getattr(data, name)()
+        except Exception as error:  # some are downloaded on first use
+            pytest.skip(f"scikit-image has no {name} here: {error}")
+        pictures.append(Image.fromarray(array).convert("RGB"))
+    return pictures
+
+
+def test_ten_photos_and_ten_captions_find_each_other(encoder: EmbeddedEncoder) -> None:
+    from caplens.encoders.base import unit
+
+    similarity = unit(encoder.encode_images(photos())) @ unit(encoder.encode_texts(list(PHOTOS.values()))).T
+    right = np.arange(len(PHOTOS))
+    assert (similarity.argmax(axis=1) == right).sum() >= 8
+    assert (similarity.argmax(axis=0) == right).sum() >= 8

@@ -1,0 +1,158 @@
+"""Training the embedded encoder's heads: splits, learning, resuming, and the file that the encoder reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from caplens.encoders.embedded import read_heads
+from caplens.errors import InputError
+from caplens.training.pairs import read_pairs
+
+torch = pytest.importorskip("torch")
+
+from caplens.training import encoder as training  # noqa: E402
+from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
+from caplens.training.encoder import EncoderConfig, Features, encode, save_heads, split_features, train_heads  # noqa: E402
+from caplens.training.run import TrainingRun  # noqa: E402
+
+CONFIG = EncoderConfig(epochs=8, batch=32, hidden=16, dimension=8, dropout=0.1, warm_up=2)
+
+
+def toy(count: int = 96, seed: int = 0) -> Features:
+    """Pictures and captions that share four hidden numbers."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(count, 4))
+    maps = np.random.default_rng(99)
+    pictures = (hidden @ maps.normal(size=(4, 20)) + 0.1 * rng.normal(size=(count, 20))).astype(np.float32)
+    texts = np.repeat(hidden, 2, axis=0) @ maps.normal(size=(4, 12)) + 0.1 * rng.normal(size=(2 * count, 12))
+    texts = (texts / np.linalg.norm(texts, axis=1, keepdims=True)).astype(np.float32)
+    captions = [np.array([2 * row, 2 * row + 1]) for row in range(count)]
+    return Features([f"{row}.jpg" for row in range(count)], pictures, texts, captions)
+
+
+def nothing(task: str, done: int, total: int) -> None:
+    pass
+
+
+def test_splits_are_kept_and_test_pictures_left_out(tmp_path: Path) -> None:
+    main = {
+        "1_a.jpg": {"split": "train", "captions": ["one"]},
+        "2_b.jpg": {"split": "train", "captions": ["two"]},
+        "3_c.jpg": {"split": "val", "captions": ["three"]},
+        "4_d.jpg": {"split": "test", "captions": ["four"]},
+        "5_e.jpg": {"split": "none", "captions": ["five"]},
+    }
+    more = {
+        "1.jpg": {"split": "train", "captions": ["uno"]},
+        "2.jpg": {"split": "test", "captions": ["due"]},
+        "4.jpg": {"split": "train", "captions": ["quattro"]},
+    }
+    (tmp_path / "main.json").write_text(json.dumps(main))
+    with gzip.open(tmp_path / "more.json.gz", "wt") as file:
+        json.dump(more, file)
+    pairs = read_pairs(tmp_path / "main.json", [tmp_path / "more.json.gz"])
+    assert pairs.train == {"1_a.jpg": ["one", "uno"]}
+    assert (pairs.val, pairs.test) == ({"3_c.jpg": ["three"]}, {"4_d.jpg": ["four"]})
+    (tmp_path / "bad.json").write_text('{"a": []}')
+    with pytest.raises(InputError, match="split"):
+        read_pairs(tmp_path / "bad.json")
+
+
+def test_the_loss_equals_its_equation() -> None:
+    rng = np.random.default_rng(0)
+    v, t = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (v, t)]
+    grid = np.exp(unit[0] @ unit[1].T * 7)
+    expected = -np.mean([np.log(grid[i, i] / grid[i].sum()) for i in range(5)])
+    expected -= np.mean([np.log(grid[i, i] / grid[:, i].sum()) for i in range(5)])
+    assert float(symmetric_loss(torch.tensor(v), torch.tensor(t), 7.0)) == pytest.approx(expected)
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    features = {"train": toy(), "val": toy(40, seed=1)}
+    heads = train_heads(features, replace(CONFIG, epochs=60, learning_rate=0.01), TrainingRun(tmp_path, {}), nothing)
+    after, _ = recall(*encode(heads, features["val"]), features["val"].owner)
+    assert after > 0.5  # chance is 0.025
+
+
+class _Killed(Exception):
+    pass
+
+
+def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
+    features = {"train": toy(), "val": toy(40, seed=1)}
+    whole = train_heads(features, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)
+
+    def stop(task: str, done: int, total: int) -> None:
+        if done == 3:
+            raise _Killed
+
+    with pytest.raises(_Killed):
+        train_heads(features, CONFIG, TrainingRun(tmp_path / "part", {}), stop)
+    resumed = train_heads(features, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
+    for side, head in whole.items():
+        for name, value in head.state_dict().items():
+            assert torch.equal(value, resumed[side].state_dict()[name]), (side, name)
+    assert (tmp_path / "part" / "curve.jsonl").read_text() == (tmp_path / "whole" / "curve.jsonl").read_text()
+
+
+def test_saved_heads_give_the_trained_vectors(tmp_path: Path) -> None:
+    val = toy(40, seed=1)
+    heads = train_heads({"train": toy(), "val": val}, CONFIG, TrainingRun(tmp_path, {}), nothing)
+    save_heads(heads, tmp_path / "heads.safetensors", "toy", {})
+    image, text, name = read_heads(tmp_path / "heads.safetensors")
+    assert name == "toy"
+    pictures, captions = encode(heads, val)
+    np.testing.assert_allclose(image(val.pictures), pictures, atol=0.02)  # float16
+    np.testing.assert_allclose(text(val.ordered_texts), captions, atol=0.02)
+
+
+def test_split_features_keep_who_owns_what() -> None:
+    pictures = {name: np.full(2, number, np.float32) for number, name in enumerate("abc")}
+    texts = {text: np.full(3, number, np.float32) for number, text in enumerate(["x", "y", "z"])}
+    made = split_features({"b": ["z", "x"], "a": ["x"]}, pictures, texts)
+    assert made.names == ["b", "a"]
+    assert made.pictures[:, 0].tolist() == [1, 0]
+    assert made.owner.tolist() == [0, 0, 1]
+    assert made.ordered_texts[:, 0].tolist() == [2, 0, 0]
+
+
+def test_features_are_kept_and_not_made_again(tmp_path: Path) -> None:
+    from PIL import Image
+
+    class Frozen:
+        calls = 0
+
+        def pixels(self, image: Image.Image) -> np.ndarray:
+            return np.asarray(image.resize((2, 2)), np.float32).transpose(2, 0, 1)
+
+        def image_features(self, batch: np.ndarray) -> np.ndarray:
+            Frozen.calls += 1
+            return batch.reshape(len(batch), -1)
+
+        def tokenise(self, text: str) -> tuple[list[int], bool]:
+            return [len(text)], False
+
+        def caption_features(self, batch: object) -> np.ndarray:
+            Frozen.calls += 1
+            return np.array([[ids[0]] for ids in batch], np.float32)  # type: ignore[attr-defined]
+
+    for number in range(6):
+        Image.new("RGB", (4, 4), (number * 10, 0, 0)).save(tmp_path / f"{number}.png")
+    captions = {
+        f"{number}.png": {"split": "train" if number < 4 else "val", "captions": ["a" * number]} for number in range(6)
+    }
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
+    pairs = read_pairs(tmp_path / "captions.json")
+    made = [training.load_features(Frozen(), pairs, tmp_path, tmp_path / "kept", nothing) for _ in range(2)]
+    assert Frozen.calls == 3  # pictures in fours, captions at once
+    for split in ("train", "val"):
+        assert np.array_equal(made[0][split].pictures, made[1][split].pictures)
+        assert np.array_equal(made[0][split].ordered_texts, made[1][split].ordered_texts)
+    assert made[0]["train"].pictures[:, 0].tolist() == [0, 10, 20, 30]
