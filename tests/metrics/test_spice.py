@@ -107,6 +107,17 @@ def test_spider_is_the_mean_of_its_parts() -> None:
 
 
 @needs_parser
+def test_pycocoevalcap_s_interface_gives_its_categories() -> None:
+    from caplens.compat.pycocoevalcap import Spice as Scorer
+
+    score, scores = Scorer().compute_score({7: ["two red cars"]}, {7: ["a red car"]})
+    assert score == scores[0]["All"]["f"] == pytest.approx(0.8)
+    assert scores[0]["Color"]["f"] == 1.0
+    assert scores[0]["Cardinality"]["f"] == 0.0
+    assert np.isnan(scores[0]["Relation"]["f"])
+
+
+@needs_parser
 def test_parses_are_kept_and_a_broken_store_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parser, wordnet = find("en_core_web_md"), find("wordnet-3.0")
     assert parser is not None
@@ -125,7 +136,7 @@ def test_parses_are_kept_and_a_broken_store_only_costs_time(tmp_path: Path, monk
 
 def test_a_missing_parser_comes_with_the_command_that_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
-    with pytest.raises(MissingData, match="caplens weights fetch en_core_web_md"):
+    with pytest.raises(MissingData, match=r"caplens weights fetch en_core_web_md wordnet-3\.0$"):
         spice(["a dog"], [["a dog"]])
 
 

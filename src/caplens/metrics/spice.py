@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caplens.encoders.weights import require
-from caplens.errors import InputError
+from caplens.encoders.weights import find, models, require
+from caplens.errors import InputError, MissingData
 from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
 from caplens.text.claims import Claims
 from caplens.text.concepts import Claim, SceneGraph, matches
@@ -72,6 +72,11 @@ class Spice(Metric):
     def claims(self) -> Claims:
         """The parser with what it has parsed so far, found at the first call."""
         if self._claims is None:
+            wanted = (os.fspath(self.parser), WORDNET)
+            missing = [name for name in wanted if name in models() and find(name) is None]
+            if missing:
+                names = " ".join(missing)
+                raise MissingData(f"{' and '.join(missing)} not on this machine yet: caplens weights fetch {names}")
             self._claims = Claims(require(self.parser), require(WORDNET))
         return self._claims
 

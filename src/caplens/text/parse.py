@@ -24,7 +24,7 @@ from caplens.native._kernels import parse_arcs
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
 
-BATCH = 16384  # tokens at a time; at most 64 MB for the parser's features
+BATCH = 32768  # tokens at a time; at most 128 MB for the parser's features
 LONGEST = 400  # tokens; of what is longer only the start is parsed, so that no text can take minutes
 MASK = (1 << 64) - 1
 PADDING = 4  # empty tokens around each text, as many as there are convolutions
@@ -139,9 +139,13 @@ class Parser:
             flat += [-1] * PADDING
         ids = np.array(flat, dtype=np.int64) + 1  # the padding is 0
         vectors = np.vstack([np.zeros((1, self._mixer.width), np.float32), self._embed(list(known))])
-        tokens = np.flatnonzero(ids)
-        for layer in self._convolutions:
-            vectors, ids = layer.convolve(vectors, ids)
+        tokens = ids > 0
+        for number, layer in enumerate(self._convolutions, 1):
+            # Padding matters only as far as the layers still to come can see it.
+            near = tokens
+            for _ in self._convolutions[number:]:
+                near = near | np.roll(near, 1) | np.roll(near, -1)
+            vectors, ids = layer.convolve(vectors, ids, near)
         used, rows = np.unique(ids[tokens], return_inverse=True)
         vectors = vectors[used]
         tags = (vectors @ self._tagger["W"].T + self._tagger["b"]).argmax(axis=1)[rows]
@@ -211,11 +215,11 @@ class _Maxout:
         best += self._shift
         return best
 
-    def convolve(self, vectors: Floats, ids: Ids) -> tuple[Floats, Ids]:
-        """New vectors of the distinct neighbourhoods, and which of them each position has."""
+    def convolve(self, vectors: Floats, ids: Ids, wanted: NDArray[np.bool_]) -> tuple[Floats, Ids]:
+        """New vectors of the distinct neighbourhoods, and which of them each wanted position has."""
         count = len(vectors)
         before, after = np.roll(ids, 1), np.roll(ids, -1)
-        keys, new = np.unique((before * count + ids) * count + after, return_inverse=True)
+        keys, new = np.unique(np.where(wanted, (before * count + ids) * count + after, 0), return_inverse=True)
         right, rest = keys % count, keys // count
         here, left = rest % count, rest // count
         out = np.empty((len(keys), self.width), np.float32)
