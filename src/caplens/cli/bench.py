@@ -86,13 +86,17 @@ def command(
 
 
 def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
-    """The metrics asked for; all of them without a word."""
+    """The metrics asked for; all that can be made without a word, the others named with what they lack."""
+    from caplens.errors import MissingData
     from caplens.metrics import list_metrics, load_metrics
 
-    if names is None or names.strip() == "all":
-        wanted = [entry["name"] for entry in list_metrics()]
-        return load_metrics(wanted, options)
-    return load_metrics(split_names(names), options)
+    if names is not None and names.strip() != "all":
+        return load_metrics(split_names(names), options)
+    lacking: dict[str, MissingData] = {}
+    made = load_metrics([entry["name"] for entry in list_metrics()], options, lacking)
+    for name, reason in lacking.items():
+        print(f"{name} is left out: {reason}", file=sys.stderr)
+    return made
 
 
 def _list(folders: Any, json: str | None) -> None:
