@@ -86,7 +86,9 @@ def _metrics() -> list[Metric]:
     made = []
     for entry in list_metrics():
         try:
-            made.append(load_metric(entry["name"]))
+            metric = load_metric(entry["name"])
+            metric.signature_parts()  # loads weights, where there are some
+            made.append(metric)
         except CaplensError as error:
             print(f"{entry['name']}: {error}")
     return made

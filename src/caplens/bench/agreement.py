@@ -183,10 +183,12 @@ def _midranks(values: Floats) -> Floats:
 
 def _spearman(x_ranks: Ints, y_ranks: Ints, weight: Ints) -> float:
     x, y = (_weighted_midranks(ranks, weight) for ranks in (x_ranks, y_ranks))
+    # Sums of products, not dot products: threaded BLAS is slower than that on a busy machine.
     total = weight.sum()
     with np.errstate(invalid="ignore", divide="ignore"):
-        x, y = x - (weight @ x) / total, y - (weight @ y) / total
-        return float((weight * x) @ y / np.sqrt(((weight * x) @ x) * ((weight * y) @ y)))
+        x, y = x - (weight * x).sum() / total, y - (weight * y).sum() / total
+        weighted = weight * x
+        return float((weighted * y).sum() / np.sqrt((weighted * x).sum() * (weight * y * y).sum()))
 
 
 def _weighted_midranks(ranks: Ints, weight: Ints) -> Floats:
