@@ -70,10 +70,15 @@ def main() -> None:
         report.skipped |= {metric.name: TOO_SLOW for metric in metrics if metric not in affordable}
         reports.append(report)
         print(f"{rating_set.name}: {len(report.scored)} metrics", flush=True)
+        _write_page(BenchReport(reports, missing, RESAMPLES, PERMUTATIONS, seed=1))  # nothing is lost on Ctrl-C
     whole = BenchReport(reports, missing, RESAMPLES, PERMUTATIONS, seed=1)
+    _write_page(whole)
     Path("out").mkdir(exist_ok=True)
-    whole.to_html("out/agreement.html")
     whole.to_json("out/agreement.json")
+    whole.to_html("out/agreement.html")
+
+
+def _write_page(whole: BenchReport) -> None:
     Path(__file__).with_suffix(".md").write_text(page(whole), encoding="utf-8")
 
 
@@ -122,6 +127,8 @@ Figures of metrics that compare with references depend on how many there are and
 on the weights, which stand in the signatures (`caplens bench SET --json`). A metric marked † could not score
 every caption of the set (pictures that are not here): its figure is on the rest and must not be compared with
 the others'.
+
+A metric is not judged fairly by a set on which its rules or weights were chosen; its own page under `docs/` says which.
 """
 
 
@@ -233,11 +240,8 @@ def _matrix(part: SetReport, figures: list[Figure]) -> str:
 def _absent(report: BenchReport) -> str:
     if not report.missing:
         return ""
-    lines = [f"- {name}: {reason.split('; looked')[0]}" for name, reason in report.missing.items()]
-    return (
-        "## Sets that were not at hand\n\nTheir loaders are tested on samples in the original layout.\n\n"
-        + "\n".join(lines)
-    )
+    head = "## Sets that were not run\n\nWhere files are missing, the loader is tested on a sample in their layout.\n\n"
+    return head + "\n".join(f"- {name}: {why.split('; looked')[0]}" for name, why in report.missing.items())
 
 
 def _number(value: float, figure: Figure) -> str:
