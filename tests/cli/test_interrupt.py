@@ -9,6 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+# A parallel test runner ignores SIGINT, and its children inherit that.
+LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
 SCORING = """
 import sys, time
 import numpy as np
@@ -48,7 +51,10 @@ def interrupted(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script, send it SIGINT once it says it has started, and wait for its end."""
     (folder / "in.json").write_text('{"a": "a cat"}')
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", LISTEN + script, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         deadline = time.monotonic() + 50
