@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from caplens.native._kernels import Candidates, NgramIndex, References, TokenMap, WordRuns, ptb_tokenise
+from caplens.native._kernels import Candidates, NgramIndex, References, TfIdf, TokenMap, WordRuns, ptb_tokenise
 from caplens.text.idf import build_idf
 
 PIECES = [
@@ -137,8 +137,9 @@ def run_kernels(references: References, candidates: Candidates, corpus: list[lis
     else:
         table = build_idf(corpus, tokenizer)
         index = NgramIndex(references, table.words, table.prefixes, table.lasts)
+    weights = TfIdf(index, np.linspace(0, 9, len(index)), 10.0)
     for clip in (False, True):
-        cosines = candidates.cosines(index, np.linspace(0, 9, len(index)), 10.0, clip)
+        cosines = candidates.cosines(weights, clip)
         assert cosines.shape == (pairs, 4)
         assert np.isfinite(cosines).all()
     logs, distinct, total = candidates.repetitions(WordRuns(references, clip))

@@ -93,8 +93,8 @@ class Reward:
         )
         numbers, lengths = (None, None) if texts is not None else self._numbers(captions)
         count = len(texts) if texts is not None else len(cast(Any, lengths))
-        keys = self._keys(ids, count)
-        batch = _Batch(self, keys, texts, numbers, lengths)
+        keys, rows = self._rows_of(ids, count)
+        batch = _Batch(self, keys, rows, texts, numbers, lengths)
         rewards = np.zeros(count)
         for metric, weight in self.mixture:
             rewards += weight * self._score(metric, batch)
@@ -132,16 +132,18 @@ class Reward:
                 self._made[key] = make()
             return cast(T, self._made[key])
 
-    def _keys(self, ids: Sequence[Any], count: int) -> list[Any]:
+    def _rows_of(self, ids: Sequence[Any], count: int) -> tuple[list[Any], NDArray[np.int64]]:
+        """Per caption its id and the place of the references."""
         keys = list(ids)
         if not keys or count % len(keys):
             raise InputError(f"{count} captions for {len(keys)} ids", remedy="give as many captions for each id")
         each = count // len(keys)
         keys = [key for key in keys for _ in range(each)] if each != 1 else keys
-        for key in keys:
-            if key not in self._rows:
-                raise InputError(f"no references for id {key!r}", remedy="give them when making the reward")
-        return keys
+        try:
+            return keys, np.array([*map(self._rows.__getitem__, keys)], dtype=np.int64)
+        except KeyError as error:
+            key = error.args[0]
+            raise InputError(f"no references for id {key!r}", remedy="give them when making the reward") from None
 
     def _numbers(self, captions: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All words in one line, and how many each caption has."""
@@ -150,20 +152,23 @@ class Reward:
                 "captions are not a list of strings", remedy="numbers need vocabulary= when making the reward"
             )
         if isinstance(captions, list | tuple):
-            ends = set(self.end)
-            numbers: list[int] = []
-            lengths: list[int] = []
-            for row in captions:
-                before = len(numbers)
-                numbers += itertools.takewhile(lambda number: number not in ends, row)
-                lengths.append(len(numbers) - before)
-            return np.array(numbers, dtype=np.int64), np.array(lengths, dtype=np.int64)
+            lengths = np.array([len(row) for row in captions], dtype=np.int64)
+            numbers = np.fromiter(itertools.chain.from_iterable(captions), np.int64, lengths.sum())
+            return self._spoken(numbers, lengths)
         table = np.ascontiguousarray(captions.cpu() if hasattr(captions, "cpu") else captions, dtype=np.int64)
         if table.ndim != 2:
             raise InputError(f"captions have {table.ndim} axes", remedy="give one row of numbers per caption")
-        spoken = ~np.isin(table, self.end)
-        spoken = np.logical_and.accumulate(spoken, axis=1)
-        return table[spoken], spoken.sum(axis=1)
+        return self._spoken(table.reshape(-1), np.full(len(table), table.shape[1]))
+
+    def _spoken(
+        self, numbers: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What stands before the first end of each row."""
+        stops = lengths.cumsum()
+        starts = stops - lengths
+        ends = np.append(np.flatnonzero(np.isin(numbers, self.end)), len(numbers))
+        stops = np.minimum(stops, ends[np.searchsorted(ends, starts)])
+        return numbers[np.arange(len(numbers)) < np.repeat(stops, lengths)], stops - starts
 
     def _score(self, metric: Metric, batch: _Batch) -> Floats:
         made = metric.statistics(batch)
@@ -183,11 +188,13 @@ class _Batch(Workspace):
         self,
         reward: Reward,
         keys: list[Any],
+        rows: NDArray[np.int64],
         texts: Sequence[str] | None,
         numbers: NDArray[np.int64] | None,
         lengths: NDArray[np.int64] | None,
     ) -> None:
-        self.reward, self.keys, self.texts, self.numbers, self.lengths = reward, keys, texts, numbers, lengths
+        self.reward, self.keys, self.rows = reward, keys, rows
+        self.texts, self.numbers, self.lengths = texts, numbers, lengths
         self.progress, self.strict, self._made = silent, True, {}
 
     @property
@@ -214,8 +221,7 @@ class _Batch(Workspace):
 
     def _corpus(self, tokenizer: Tokenizer) -> Corpus:
         index = self.reward.index(tokenizer)
-        groups = np.array([self.reward._rows[key] for key in self.keys], dtype=np.int64)
         if self.texts is not None:
-            return Corpus(index, Candidates(index.kernel, self.texts, groups))
+            return Corpus(index, Candidates(index.kernel, self.texts, self.rows))
         numbers, lengths = cast(Any, self.numbers), cast(Any, self.lengths)
-        return Corpus(index, Candidates(self.reward.token_map(tokenizer), numbers, lengths, groups))
+        return Corpus(index, Candidates(self.reward.token_map(tokenizer), numbers, lengths, self.rows))

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from caplens.native._kernels import Candidates, NgramIndex, References, TokenMap, WordRuns
+from caplens.native._kernels import Candidates, NgramIndex, References, TfIdf, TokenMap, WordRuns
 from caplens.text.ngrams import Corpus, ReferenceIndex, tokenizer_name
 
 
@@ -50,11 +50,11 @@ def test_captions_as_numbers_are_the_captions_as_words() -> None:
     lengths = np.array([len(row) for row in rows])
     numbers = Candidates(TokenMap(index.kernel, words), flat, lengths, groups)
     texts = Candidates(index.kernel, [" ".join(words[number] for number in row) for row in rows], groups)
-    idf = np.linspace(0.1, 2.0, len(index.ngrams))
+    weights = TfIdf(index.ngrams, np.linspace(0.1, 2.0, len(index.ngrams)), 3.0)
     for a, b in [
         (numbers.bleu_counts(), texts.bleu_counts()),
         (numbers.common_subsequences(), texts.common_subsequences()),
-        (numbers.cosines(index.ngrams, idf, 3.0, True), texts.cosines(index.ngrams, idf, 3.0, True)),
+        (numbers.cosines(weights, True), texts.cosines(weights, True)),
         *zip(numbers.repetitions(index.word_runs(False)), texts.repetitions(index.word_runs(False)), strict=True),
     ]:
         np.testing.assert_array_equal(a, b)
@@ -76,9 +76,9 @@ def test_wrong_arguments_raise_and_never_crash() -> None:
     with pytest.raises(ValueError, match="exceed"):
         Candidates(TokenMap(references, ["a"]), np.array([0]), np.array([2]), row)
     with pytest.raises(ValueError, match="one idf per n-gram"):
-        candidates.cosines(NgramIndex(references), np.zeros(1), 1.0, True)
+        TfIdf(NgramIndex(references), np.zeros(1), 1.0)
     with pytest.raises(ValueError, match="other references"):
-        candidates.cosines(NgramIndex(other), np.zeros(3), 1.0, True)
+        candidates.cosines(TfIdf(NgramIndex(other), np.zeros(3), 1.0), True)
     with pytest.raises(ValueError, match="other references"):
         candidates.repetitions(WordRuns(other, True))
     with pytest.raises(ValueError, match="damaged"):

@@ -62,7 +62,7 @@ class Cider(Metric):
         corpus = corpus_of(work, self.tokenizer)
         weights = idf_weights(corpus.references, self.table())
         # sim(c, s) for n = 1..4 in four columns; CIDEr-R eq. 1
-        cosines = corpus.candidates.cosines(weights.index, weights.idf, weights.unseen, self.clip)
+        cosines = corpus.candidates.cosines(weights.kernel, self.clip)
         cosines *= self.penalty(corpus)[:, None]
         sums = corpus.sum_over_references(cosines)
         scores = 10.0 * (sums.mean(axis=1) / corpus.reference_counts)  # eq. 3 and 4
@@ -92,8 +92,10 @@ class CiderD(Cider):
         # The official code's length is the number of bigrams.
         candidate = corpus.per_pair(np.maximum(0, corpus.candidates.lengths() - 1))
         reference = np.maximum(0, corpus.candidates.reference_lengths() - 1)
-        delta = (candidate - reference).astype(np.float64)
-        return np.e ** (-(delta**2) / (2 * self.sigma**2))  # CIDEr-R eq. 2
+        delta = np.abs(candidate - reference)
+        every = np.arange(delta.max(initial=0) + 1.0)  # few differences, many pairs
+        factors: Floats = np.e ** (-(every**2) / (2 * self.sigma**2))  # CIDEr-R eq. 2
+        return factors[delta]
 
 
 @register

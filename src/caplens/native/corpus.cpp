@@ -1,5 +1,7 @@
 #include "corpus.h"
 
+#include <cmath>
+
 namespace caplens {
 
 namespace {
@@ -84,33 +86,26 @@ std::vector<Id> NgramIndex::document_frequency() const {
     return frequencies;
 }
 
-void NgramIndex::look_up(std::span<const Id> words, Grams& grams, SmallMap& unknown,
-                         std::vector<std::uint64_t>& scratch) const {
-    grams.starts = level_starts(words.size());
-    grams.ids.resize(grams.starts[kLongest]);
-    std::copy(words.begin(), words.end(), grams.ids.begin());
-    // Local ids of words count up from kLocal; those of longer n-grams count down from the top.
-    Id next = kNone - 1;
-    unknown.clear(grams.ids.size());
-    for (std::size_t n = 2; n <= kLongest; ++n) {
-        const Id* prefixes = grams.ids.data() + grams.starts[n - 2];
-        Id* out = grams.ids.data() + grams.starts[n - 1];
-        const std::size_t count = grams.starts[n] - grams.starts[n - 1];
-        for (std::size_t at = 0; at < count; ++at) grams_.prefetch(gram_key(prefixes[at], words[at + n - 1]));
-        for (std::size_t at = 0; at < count; ++at) {
-            const std::uint64_t key = gram_key(prefixes[at], words[at + n - 1]);
-            const bool local = ((prefixes[at] | words[at + n - 1]) & kLocal) != 0;
-            const Id known = local ? kNone : grams_.find(key);
-            if (known != kNone) {
-                out[at] = known;
-                continue;
+TfIdf::TfIdf(std::shared_ptr<const NgramIndex> index, std::span<const double> idf, double unseen)
+    : index_(std::move(index)), idf_(idf.begin(), idf.end()), unseen_(unseen) {
+    const Tokens& tokens = index_->references().tokens();
+    norms_.resize(tokens.size());
+    for_each_row(tokens.size(), [&](std::size_t row) {
+        const Id text = static_cast<Id>(row);
+        const std::span<const Id> ids = index_->ids(text);
+        for (const Id id : ids) __builtin_prefetch(&idf_[id]);
+        const auto starts = level_starts(tokens.words(text).size());
+        for (std::size_t n = 0; n < kLongest; ++n) {
+            double squares = 0.0;
+            for (std::size_t at = starts[n], next; at < starts[n + 1]; at = next) {
+                next = at + 1;
+                while (next < starts[n + 1] && ids[next] == ids[at]) ++next;
+                const double value = static_cast<double>(next - at) * idf_[ids[at]];
+                squares += value * value;
             }
-            out[at] = unknown.at(key, next);
-            next -= out[at] == next;
+            norms_[row][n] = std::sqrt(squares);
         }
-    }
-    for (std::size_t n = 0; n < kLongest; ++n)
-        group_equal({grams.ids.data() + grams.starts[n], grams.starts[n + 1] - grams.starts[n]}, scratch);
+    });
 }
 
 WordRuns::WordRuns(std::shared_ptr<const References> references, bool whole_tokens)
@@ -120,6 +115,11 @@ WordRuns::WordRuns(std::shared_ptr<const References> references, bool whole_toke
         each(tokens.word(token), [&](std::string_view run) { ids_.push_back(vocabulary_.intern(run)); });
         ends_.push_back(ids_.size());
     }
+    const Tokens& texts = references_->tokens();
+    for_each_row(texts.size(), [&](std::size_t text) {
+        for (const Id token : texts.words(static_cast<Id>(text))) append(token, text_ids_);
+        text_ends_.push_back(text_ids_.size());
+    });
 }
 
 void WordRuns::append(Id token, std::vector<Id>& runs) const {

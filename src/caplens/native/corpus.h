@@ -48,19 +48,19 @@ public:
         const std::size_t start = text == 0 ? 0 : ends_[text - 1];
         return {ids_.data() + start, ends_[text] - start};
     }
-    void prefetch(Id text) const {
-        const std::span<const Id> found = ids(text);
-        for (std::size_t at = 0; at < found.size(); at += 64 / sizeof(Id)) __builtin_prefetch(&found[at]);
-    }
     // In how many groups each n-gram occurs.
     std::vector<Id> document_frequency() const;
     // The ids of the table's words.
     const std::vector<Id>& table_ids() const { return table_ids_; }
 
-    // The n-grams of a caption; those that are unknown here get local ids, equal only among themselves.
-    void look_up(std::span<const Id> words, Grams& grams, SmallMap& unknown, std::vector<std::uint64_t>& scratch) const;
+    // The n-gram of this gram_key(), or kNone if it is unknown here.
+    Id find(std::uint64_t key) const { return has_local(key) ? kNone : grams_.find(key); }
+    void prefetch(std::uint64_t key) const {
+        if (!has_local(key)) grams_.prefetch(key);
+    }
 
 private:
+    static bool has_local(std::uint64_t key) { return (key & gram_key(kLocal, kLocal)) != 0; }
     void add_text(std::span<const Id> words, std::vector<std::uint64_t>& scratch);
 
     std::shared_ptr<const References> references_;
@@ -69,6 +69,26 @@ private:
     GramTable grams_;
     std::vector<Id> ids_;
     std::vector<std::size_t> ends_;
+};
+
+// A weight for every n-gram, and the norms of the references' tf-idf vectors, so that scoring need not weigh them again.
+class TfIdf {
+public:
+    TfIdf(std::shared_ptr<const NgramIndex> index, std::span<const double> idf, double unseen);
+
+    const NgramIndex& index() const { return *index_; }
+    double weight(Id gram) const { return gram & kLocal ? unseen_ : idf_[gram]; }
+    // Of a reference, one for each n.
+    const std::array<double, kLongest>& norms(Id text) const { return norms_[text]; }
+    void prefetch_weight(Id gram) const {
+        if ((gram & kLocal) == 0) __builtin_prefetch(&idf_[gram]);
+    }
+
+private:
+    std::shared_ptr<const NgramIndex> index_;
+    LargeVector<double> idf_;
+    double unseen_;  // of n-grams that the index does not know
+    LargeVector<std::array<double, kLongest>> norms_;
 };
 
 // What \w stands for in Python's regular expressions: letters and digits of any script, and the underscore.
@@ -86,6 +106,10 @@ public:
             each_run(token, is_word_character, visit);
     }
     void append(Id token, std::vector<Id>& runs) const;  // of a token that the references know
+    std::span<const Id> in_text(Id text) const {         // of a reference
+        const std::size_t start = text == 0 ? 0 : text_ends_[text - 1];
+        return {text_ids_.data() + start, text_ends_[text] - start};
+    }
     const Vocabulary& vocabulary() const { return vocabulary_; }
     const References& references() const { return *references_; }
 
@@ -93,8 +117,8 @@ private:
     std::shared_ptr<const References> references_;
     bool whole_tokens_;
     Vocabulary vocabulary_;
-    std::vector<Id> ids_;
-    std::vector<std::size_t> ends_;
+    std::vector<Id> ids_, text_ids_;
+    std::vector<std::size_t> ends_, text_ends_;
 };
 
 // What the numbers of somebody's token vocabulary mean, so that captions can come as numbers.
@@ -146,8 +170,7 @@ void bleu_counts(const Candidates& candidates, double* rows);
 void common_subsequences(const Candidates& candidates, std::int64_t* triples);
 
 // Per pair and n: the cosine of the tf-idf vectors, with the candidate's weights clipped at the reference's if asked.
-void cosines(const Candidates& candidates, const NgramIndex& index, std::span<const double> idf, double unseen, bool clip,
-             double* out);
+void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, double* out);
 
 // Per pair: sum of log f(w) over the candidate's distinct words (CIDEr-R eq. 6); per row: distinct words, all words.
 void repetitions(const Candidates& candidates, const WordRuns& runs, double* log_sums, std::int64_t* distinct,

@@ -84,6 +84,14 @@ void bind_corpus(nb::module_& m) {
         .def("table_ids", [](const NgramIndex& self) { return as_array(self.table_ids()); })
         .def("keys", [](const NgramIndex& self) { return as_array(self.keys()); });
 
+    nb::class_<TfIdf>(m, "TfIdf")
+        .def("__init__",
+             [](TfIdf* self, std::shared_ptr<const NgramIndex> index, Vector<double> idf, double unseen) {
+                 if (idf.size() != index->size()) throw nb::value_error("one idf per n-gram of the index is needed");
+                 new (self) TfIdf(std::move(index), as_span(idf), unseen);
+             },
+             nb::arg("index"), nb::arg("idf"), nb::arg("unseen"));
+
     nb::class_<WordRuns>(m, "WordRuns")
         .def("__init__",
              [](WordRuns* self, std::shared_ptr<const References> references, bool whole_tokens) {
@@ -145,15 +153,14 @@ void bind_corpus(nb::module_& m) {
                  return array;
              })
         .def("cosines",
-             [](const Candidates& self, const NgramIndex& index, Vector<double> idf, double unseen, bool clip) {
-                 same_references(self, index.references());
-                 if (idf.size() != index.size()) throw nb::value_error("one idf per n-gram of the index is needed");
+             [](const Candidates& self, const TfIdf& weights, bool clip) {
+                 same_references(self, weights.index().references());
                  double* data = nullptr;
                  nb::object array = make_array<double>({pairs(self), static_cast<std::size_t>(kLongest)}, data);
-                 cosines(self, index, as_span(idf), unseen, clip, data);
+                 cosines(self, weights, clip, data);
                  return array;
              },
-             nb::arg("index"), nb::arg("idf"), nb::arg("unseen"), nb::arg("clip"))
+             nb::arg("weights"), nb::arg("clip"))
         .def("repetitions",
              [](const Candidates& self, const WordRuns& runs) {
                  same_references(self, runs.references());

@@ -6,6 +6,102 @@
 
 namespace caplens {
 
+namespace {
+
+constexpr Id kNoWords = kNone - 1;  // the n-gram that every other begins with
+
+// How often a reference has each n-gram of a candidate, of which `grams` knows (place of the first n-1 words, last word)
+// to place.
+void count_shared(const SmallMap& grams, std::span<const Id> reference, std::vector<Id>& counts) {
+    for (std::size_t start = 0; start < reference.size(); ++start) {
+        Id prefix = kNoWords;
+        for (std::size_t n = 1; n <= kLongest && start + n <= reference.size(); ++n) {
+            prefix = grams.find(gram_key(prefix, reference[start + n - 1]));
+            if (prefix == kNone) break;  // no longer n-gram can be the candidate's either
+            ++counts[prefix];
+        }
+    }
+}
+
+// The tf-idf vectors of a candidate. Its distinct n-grams have places: words first, then pairs and so on, each in order of
+// first appearance, which is the order in which the official scorers' dictionaries run and sums are made.
+class CandidateVectors {
+public:
+    void start(std::span<const Id> words, std::span<const Id> translated) {
+        words_.assign(words.begin(), words.end());
+        for (Id& word : words_)
+            if (word & kLocal) word = translated[word & ~kLocal];
+        grams_.clear(kLongest * words_.size());
+        at_word_.assign(words_.size(), kNoWords);
+        keys_.clear();
+        ids_.clear();
+        own_.clear();
+    }
+
+    // Finds the distinct n-grams, after those of n - 1 were looked up, and has the index fetch what look_up() will need.
+    void extend(std::size_t n, const NgramIndex& index) {
+        levels_[n - 1] = own_.size();
+        for (std::size_t start = 0; start + n <= words_.size(); ++start) {
+            const Id word = words_[start + n - 1], prefix = at_word_[start], fresh = static_cast<Id>(own_.size());
+            const Id place = at_word_[start] = grams_.at(gram_key(prefix, word), fresh);
+            if (place == fresh) {
+                own_.push_back(0);
+                keys_.push_back(n == 1 ? word : gram_key(ids_[prefix], word));
+                if (n > 1) index.prefetch(keys_.back());
+            }
+            ++own_[place];
+        }
+        levels_[n] = own_.size();
+    }
+
+    void look_up(std::size_t n, const TfIdf& weights) {
+        for (std::size_t at = levels_[n - 1]; at < levels_[n]; ++at) {
+            ids_.push_back(n == 1 ? static_cast<Id>(keys_[at]) : weights.index().find(keys_[at]));
+            weights.prefetch_weight(ids_.back());
+        }
+    }
+
+    void weigh(const TfIdf& weights) {
+        idf_.resize(own_.size());
+        values_.resize(own_.size());
+        for (std::size_t n = 0; n < kLongest; ++n) {
+            double squares = 0.0;
+            for (std::size_t at = levels_[n]; at < levels_[n + 1]; ++at) {
+                idf_[at] = weights.weight(ids_[at]);
+                values_[at] = own_[at] * idf_[at];
+                squares += values_[at] * values_[at];
+            }
+            norms_[n] = std::sqrt(squares);
+        }
+    }
+
+    // The cosines with a reference for n = 1..4.
+    void compare(std::span<const Id> reference, const std::array<double, kLongest>& norms, bool clip, double* out) {
+        in_reference_.assign(own_.size(), 0);
+        count_shared(grams_, reference, in_reference_);
+        for (std::size_t n = 0; n < kLongest; ++n) {
+            double dot = 0.0;
+            for (std::size_t at = levels_[n]; at < levels_[n + 1]; ++at) {
+                const double value = in_reference_[at] * idf_[at];
+                dot += (clip ? std::min(values_[at], value) : values_[at]) * value;
+            }
+            const double norm = norms_[n] * norms[n];
+            out[n] = norm != 0.0 ? dot / norm : dot;
+        }
+    }
+
+private:
+    SmallMap grams_;                  // (place of the first n-1 words, last word) to place
+    std::vector<Id> words_, at_word_;  // and the place of the n-gram that starts at each word
+    std::vector<std::uint64_t> keys_;  // what the index calls each n-gram
+    std::vector<Id> ids_, own_, in_reference_;
+    std::vector<double> idf_, values_;
+    std::array<std::size_t, kLongest + 1> levels_{};  // where each n begins among the places
+    std::array<double, kLongest> norms_{};
+};
+
+}  // namespace
+
 void bleu_counts(const Candidates& candidates, double* rows) {
     SmallMap grams;                // (id of the first n-1 words, last word) to an id within this row
     std::vector<Id> own, in_reference, most, length_of;
@@ -16,7 +112,7 @@ void bleu_counts(const Candidates& candidates, double* rows) {
         own.clear();
         length_of.clear();
         for (std::size_t start = 0; start < words.size(); ++start) {
-            Id prefix = kNone - 1;  // the empty n-gram
+            Id prefix = kNoWords;
             for (std::size_t n = 1; n <= kLongest && start + n <= words.size(); ++n) {
                 prefix = grams.at(gram_key(prefix, words[start + n - 1]), static_cast<Id>(own.size()));
                 if (prefix == own.size()) {
@@ -32,14 +128,7 @@ void bleu_counts(const Candidates& candidates, double* rows) {
         for (const Id text : candidates.texts(row)) {
             const std::span<const Id> other = candidates.references().tokens().words(text);
             in_reference.assign(own.size(), 0);
-            for (std::size_t start = 0; start < other.size(); ++start) {
-                Id prefix = kNone - 1;
-                for (std::size_t n = 1; n <= kLongest && start + n <= other.size(); ++n) {
-                    prefix = grams.find(gram_key(prefix, other[start + n - 1]));
-                    if (prefix == kNone) break;  // no longer n-gram can be the candidate's either
-                    ++in_reference[prefix];
-                }
-            }
+            count_shared(grams, other, in_reference);
             for (std::size_t gram = 0; gram < own.size(); ++gram) most[gram] = std::max(most[gram], in_reference[gram]);
             const auto distance = [&](std::size_t length) {
                 return length > words.size() ? length - words.size() : words.size() - length;
@@ -104,78 +193,46 @@ void common_subsequences(const Candidates& candidates, std::int64_t* triples) {
     });
 }
 
-void cosines(const Candidates& candidates, const NgramIndex& index, std::span<const double> idf, double unseen, bool clip,
-             double* out) {
+void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, double* out) {
+    const NgramIndex& index = weights.index();
     // Words that only this batch has may still be in the table that the index knows.
     std::vector<Id> translated;
     for (Id word = 0; word < candidates.vocabulary().size(); ++word) {
         const Id known = index.vocabulary().find(candidates.vocabulary().word(word | kLocal));
         translated.push_back(known == kNone ? word | kLocal : known);
     }
-    Grams grams;
-    SmallMap unknown, place;
-    std::vector<std::uint64_t> scratch;
-    std::vector<Id> words;
-    std::vector<double> own, reference;
-    std::array<std::size_t, kLongest + 1> distinct{};  // where each level begins among the candidate's distinct n-grams
+    const Tokens& tokens = candidates.references().tokens();
     const std::vector<std::int64_t> starts = candidates.pair_starts();
-
-    const auto weight = [&](Id id) { return id & kLocal ? unseen : idf[id]; };
-    // Visits distinct n-grams of one level as (id, term frequency).
-    const auto each_distinct = [](std::span<const Id> ids, auto visit) {
-        for (std::size_t at = 0; at < ids.size();) {
-            const Id id = ids[at];
-            std::size_t end = at + 1;
-            while (end < ids.size() && ids[end] == id) ++end;
-            visit(id, static_cast<double>(end - at));
-            at = end;
-        }
-    };
-    for_each_row(candidates.size(), [&](std::size_t row) {
-        // The references' n-grams lie anywhere in memory: ask for all of them before the first is needed.
-        for (const Id text : candidates.texts(row)) index.prefetch(text);
-        words.assign(candidates.words(row).begin(), candidates.words(row).end());
-        for (Id& word : words)
-            if (word & kLocal) word = translated[word & ~kLocal];
-        index.look_up(words, grams, unknown, scratch);
-        for (const Id text : candidates.texts(row))
-            for (const Id id : index.ids(text)) __builtin_prefetch(&idf[id]);
-        place.clear(grams.ids.size());
-        own.clear();
-        std::array<double, kLongest> own_norm{};
-        for (std::size_t n = 0; n < kLongest; ++n) {
-            distinct[n] = own.size();
-            double squares = 0.0;
-            each_distinct({grams.ids.data() + grams.starts[n], grams.starts[n + 1] - grams.starts[n]},
-                          [&](Id id, double frequency) {
-                              place.at(id, static_cast<Id>(own.size()));
-                              own.push_back(frequency * weight(id));
-                              squares += own.back() * own.back();
-                          });
-            own_norm[n] = std::sqrt(squares);
-        }
-        distinct[kLongest] = own.size();
-
-        double* values = out + kLongest * starts[row];
-        for (const Id text : candidates.texts(row)) {
-            const std::span<const Id> ids = index.ids(text);
-            const auto levels = level_starts(candidates.references().tokens().words(text).size());
-            reference.assign(own.size(), 0.0);
-            for (std::size_t n = 0; n < kLongest; ++n) {
-                double squares = 0.0;
-                each_distinct(ids.subspan(levels[n], levels[n + 1] - levels[n]), [&](Id id, double frequency) {
-                    const double value = frequency * idf[id];
-                    squares += value * value;
-                    const Id same = place.find(id);
-                    if (same != kNone) reference[same] = value;
-                });
-                const double norm = own_norm[n] * std::sqrt(squares);
-                double dot = 0.0;
-                for (std::size_t at = distinct[n]; at < distinct[n + 1]; ++at)
-                    dot += (clip ? std::min(own[at], reference[at]) : own[at]) * reference[at];
-                *values++ = norm != 0.0 ? dot / norm : dot;
+    // What a caption needs lies anywhere in memory: some captions go together, so that one waits while others fetch.
+    constexpr std::size_t together = 16;
+    std::array<CandidateVectors, together> vectors;
+    for_each_row((candidates.size() + together - 1) / together, [&](std::size_t block) {
+        const std::size_t first = block * together, end = std::min(first + together, candidates.size());
+        const auto each = [&](auto visit) {
+            for (std::size_t row = first; row < end; ++row) visit(row, vectors[row - first]);
+        };
+        each([&](std::size_t row, CandidateVectors& own) {
+            for (const Id text : candidates.texts(row)) {
+                tokens.prefetch(text);
+                __builtin_prefetch(&weights.norms(text));
             }
+            own.start(candidates.words(row), translated);
+        });
+        for (std::size_t n = 1; n <= kLongest; ++n) {
+            each([&](std::size_t, CandidateVectors& own) { own.extend(n, index); });
+            each([&](std::size_t, CandidateVectors& own) { own.look_up(n, weights); });
         }
+        each([&](std::size_t row, CandidateVectors& own) {
+            own.weigh(weights);
+            for (const Id text : candidates.texts(row)) __builtin_prefetch(tokens.words(text).data());
+        });
+        each([&](std::size_t row, CandidateVectors& own) {
+            double* pair = out + kLongest * starts[row];
+            for (const Id text : candidates.texts(row)) {
+                own.compare(tokens.words(text), weights.norms(text), clip, pair);
+                pair += kLongest;
+            }
+        });
     });
 }
 
@@ -192,6 +249,8 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
     std::vector<Id> sequence, own, other;
     const std::vector<std::int64_t> starts = candidates.pair_starts();
     for_each_row(candidates.size(), [&](std::size_t row) {
+        if (row + 1 < candidates.size())
+            for (const Id text : candidates.texts(row + 1)) __builtin_prefetch(runs.in_text(text).data());
         sequence.clear();
         for (const Id token : candidates.words(row)) {
             if (token & kLocal)
@@ -211,15 +270,14 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
         double* sums = log_sums + starts[row];
         for (const Id text : candidates.texts(row)) {
             other.assign(own.size(), 0);
-            sequence.clear();
-            for (const Id token : candidates.references().tokens().words(text)) runs.append(token, sequence);
-            for (const Id run : sequence) {
+            for (const Id run : runs.in_text(text)) {
                 const Id at = place.find(run);
                 if (at != kNone) ++other[at];
             }
             double sum = 0.0;
             for (std::size_t at = 0; at < own.size(); ++at) {
-                const double excess = other[at] > 0 ? std::abs(static_cast<double>(own[at]) - other[at]) : own[at] - 1.0;
+                // A word that the reference lacks may still stand once.
+                const double excess = std::abs(static_cast<double>(own[at]) - std::max<Id>(1, other[at]));
                 if (excess > 0.0) sum += std::log(1.0 / (1.0 + excess));
             }
             *sums++ = sum;

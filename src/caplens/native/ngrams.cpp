@@ -35,7 +35,7 @@ Id GramTable::find(std::uint64_t key) const {
 }
 
 void GramTable::grow(std::size_t capacity) {
-    const std::vector<Slot> old = std::move(slots_);
+    const LargeVector<Slot> old = std::move(slots_);
     slots_.assign(capacity, Slot{kEmpty, 0});
     const std::size_t mask = slots_.size() - 1;
     for (const Slot& slot : old) {

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "huge_pages.h"
 #include "texts.h"
 
 namespace caplens {
@@ -72,18 +73,13 @@ private:
     std::size_t home(std::uint64_t key) const { return mix(key) & (slots_.size() - 1); }
     void grow(std::size_t capacity);
 
-    std::vector<Slot> slots_;
+    LargeVector<Slot> slots_;
     Id first_ = 0, next_ = 0;
 };
 
-// The n-grams of one text, level by level; within a level equal n-grams stand together, in order of first appearance,
-// so that sums run in the order in which the official scorers' dictionaries run.
-struct Grams {
-    std::vector<Id> ids;
-    std::array<std::size_t, kLongest + 1> starts{};  // level n is ids[starts[n-1]] … ids[starts[n]]
-};
-
-// Where the levels of a text with `words` words begin in its list of n-grams.
+// Where the levels of a text with `words` words begin in its list of n-grams: all words, all pairs, and so on. Within a
+// level equal n-grams stand together, in order of first appearance, so that sums run in the order in which the official
+// scorers' dictionaries run.
 std::array<std::size_t, kLongest + 1> level_starts(std::size_t words);
 
 // Puts equal ids together, first appearance first.

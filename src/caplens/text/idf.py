@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from caplens.errors import InputError
 from caplens.files import write_atomically
-from caplens.native._kernels import NgramIndex
+from caplens.native._kernels import NgramIndex, TfIdf
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
 FORMAT = "caplens-idf-1"
@@ -182,9 +182,7 @@ def _from_file(path: Path, tokenizer: Tokenizer) -> IdfTable:
 class Weights:
     """An idf for every n-gram of the references, and one for all others."""
 
-    index: NgramIndex
-    idf: NDArray[np.float64]
-    unseen: float
+    kernel: TfIdf
     images: int
     all_zero: bool
     """Every n-gram of the references occurs in every image, so that nothing can score."""
@@ -213,4 +211,4 @@ def _weights(index: NgramIndex, frequencies: Ids, images: int) -> Weights:
     unseen = float(np.log(max(1, images)))
     logs = np.log(np.maximum(1, np.arange(frequencies.max(initial=0) + 1)))
     idf = unseen - logs[frequencies]
-    return Weights(index, idf, unseen, images, all_zero=bool(idf.max(initial=0.0) == 0))
+    return Weights(TfIdf(index, idf, unseen), images, all_zero=bool(idf.max(initial=0.0) == 0))

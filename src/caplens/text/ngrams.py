@@ -93,16 +93,24 @@ class Corpus:
             self._repetitions[whole_tokens] = made
         return self._repetitions[whole_tokens]
 
+    @functools.cached_property
+    def _fewest_and_most(self) -> tuple[int, int]:
+        return int(self.reference_counts.min(initial=2**62)), int(self.reference_counts.max(initial=0))
+
     @property
     def counts_name(self) -> str:
         """How many references the captions have, for signatures: "5", or "4-5"."""
-        least, most = self.reference_counts.min(initial=2**62), self.reference_counts.max(initial=0)
+        least, most = self._fewest_and_most
         return str(most) if least >= most else f"{least}-{most}"
 
     def sum_over_references(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up the rows of each candidate's pairs, first reference first: the order decides the last bit."""
         sums = np.zeros((len(self.first_pairs), *values.shape[1:]))
-        for place in range(int(self.reference_counts.max(initial=0))):
+        least, most = self._fewest_and_most
+        for place in range(most):
+            if least == most:
+                sums += values[place::most]  # without the cost of gathering rows
+                continue
             rows = np.flatnonzero(self.reference_counts > place)
             sums[rows] += values[self.first_pairs[rows] + place]
         return sums
