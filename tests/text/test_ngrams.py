@@ -107,3 +107,13 @@ for _ in range(100):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "KeyboardInterrupt" in done.stderr
     assert done.returncode != 0
+
+
+def test_an_ngram_may_weigh_less_than_its_first_words() -> None:
+    references = References([["a b c d"]], "whitespace")
+    index = NgramIndex(references)
+    idf = np.full(len(index), 2.0)
+    idf[-1] = 0.5  # only the last n-gram, which is the whole text, differs from an unknown one
+    cosines = Candidates(references, ["a b c d e"], np.array([0])).cosines(TfIdf(index, idf, 2.0), True)
+    expected = [4 / np.sqrt(4 * 5), 3 / np.sqrt(3 * 4), 2 / np.sqrt(2 * 3), 0.5 / np.sqrt(0.5**2 + 2.0**2)]
+    np.testing.assert_allclose(cosines[0], expected)

@@ -87,20 +87,47 @@ std::vector<Id> NgramIndex::document_frequency() const {
 }
 
 TfIdf::TfIdf(std::shared_ptr<const NgramIndex> index, std::span<const double> idf, double unseen)
-    : index_(std::move(index)), idf_(idf.begin(), idf.end()), unseen_(unseen) {
+    : index_(std::move(index)), unseen_(unseen) {
+    keep_weights(idf);
+    work_out_norms(idf);
+}
+
+// Most n-grams occur with one image only and weigh what unknown ones weigh: a table without them is fast to search.
+void TfIdf::keep_weights(std::span<const double> idf) {
+    const std::vector<std::uint64_t> keys = index_->keys();
+    const Id words = index_->vocabulary().size();
+    std::vector<Id> renamed(index_->size(), kNone);
+    std::size_t kept = 0;
+    for (std::size_t id = idf.size(); id-- > words;) {
+        if (idf[id] == unseen_ && renamed[id] == kNone) continue;
+        renamed[id] = renamed[keys[id - words] >> 32] = 0;  // to get a name below, as its first words must
+        ++kept;
+    }
+    grams_.start_at(words, 2 * kept);
+    weights_.assign(idf.begin(), idf.begin() + words);
+    for (Id word = 0; word < words; ++word) renamed[word] = word;
+    for (std::size_t id = words; id < idf.size(); ++id) {
+        if (renamed[id] == kNone) continue;
+        const std::uint64_t key = keys[id - words];
+        renamed[id] = grams_.intern(gram_key(renamed[key >> 32], static_cast<Id>(key)));
+        weights_.push_back(idf[id]);
+    }
+}
+
+void TfIdf::work_out_norms(std::span<const double> idf) {
     const Tokens& tokens = index_->references().tokens();
     norms_.resize(tokens.size());
     for_each_row(tokens.size(), [&](std::size_t row) {
         const Id text = static_cast<Id>(row);
         const std::span<const Id> ids = index_->ids(text);
-        for (const Id id : ids) __builtin_prefetch(&idf_[id]);
+        for (const Id id : ids) __builtin_prefetch(&idf[id]);
         const auto starts = level_starts(tokens.words(text).size());
         for (std::size_t n = 0; n < kLongest; ++n) {
             double squares = 0.0;
             for (std::size_t at = starts[n], next; at < starts[n + 1]; at = next) {
                 next = at + 1;
                 while (next < starts[n + 1] && ids[next] == ids[at]) ++next;
-                const double value = static_cast<double>(next - at) * idf_[ids[at]];
+                const double value = static_cast<double>(next - at) * idf[ids[at]];
                 squares += value * value;
             }
             norms_[row][n] = std::sqrt(squares);

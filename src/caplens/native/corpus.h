@@ -53,14 +53,8 @@ public:
     // The ids of the table's words.
     const std::vector<Id>& table_ids() const { return table_ids_; }
 
-    // The n-gram of this gram_key(), or kNone if it is unknown here.
-    Id find(std::uint64_t key) const { return has_local(key) ? kNone : grams_.find(key); }
-    void prefetch(std::uint64_t key) const {
-        if (!has_local(key)) grams_.prefetch(key);
-    }
 
 private:
-    static bool has_local(std::uint64_t key) { return (key & gram_key(kLocal, kLocal)) != 0; }
     void add_text(std::span<const Id> words, std::vector<std::uint64_t>& scratch);
 
     std::shared_ptr<const References> references_;
@@ -77,17 +71,27 @@ public:
     TfIdf(std::shared_ptr<const NgramIndex> index, std::span<const double> idf, double unseen);
 
     const NgramIndex& index() const { return *index_; }
-    double weight(Id gram) const { return gram & kLocal ? unseen_ : idf_[gram]; }
+    // The n-gram of this gram_key(), or kNone if it weighs what unknown n-grams weigh, as do all that begin with it.
+    Id find(std::uint64_t key) const { return has_local(key) ? kNone : grams_.find(key); }
+    void prefetch(std::uint64_t key) const {
+        if (!has_local(key)) grams_.prefetch(key);
+    }
+    double weight(Id gram) const { return gram & kLocal ? unseen_ : weights_[gram]; }
     // Of a reference, one for each n.
     const std::array<double, kLongest>& norms(Id text) const { return norms_[text]; }
     void prefetch_weight(Id gram) const {
-        if ((gram & kLocal) == 0) __builtin_prefetch(&idf_[gram]);
+        if ((gram & kLocal) == 0) __builtin_prefetch(&weights_[gram]);
     }
 
 private:
+    static bool has_local(std::uint64_t key) { return (key & gram_key(kLocal, kLocal)) != 0; }
+    void keep_weights(std::span<const double> idf);
+    void work_out_norms(std::span<const double> idf);
+
     std::shared_ptr<const NgramIndex> index_;
-    LargeVector<double> idf_;
     double unseen_;  // of n-grams that the index does not know
+    GramTable grams_;
+    LargeVector<double> weights_;
     LargeVector<std::array<double, kLongest>> norms_;
 };
 

@@ -38,8 +38,8 @@ public:
         own_.clear();
     }
 
-    // Finds the distinct n-grams, after those of n - 1 were looked up, and has the index fetch what look_up() will need.
-    void extend(std::size_t n, const NgramIndex& index) {
+    // Finds the distinct n-grams, after those of n - 1 were looked up, and fetches what look_up() will need.
+    void extend(std::size_t n, const TfIdf& weights) {
         levels_[n - 1] = own_.size();
         for (std::size_t start = 0; start + n <= words_.size(); ++start) {
             const Id word = words_[start + n - 1], prefix = at_word_[start], fresh = static_cast<Id>(own_.size());
@@ -47,7 +47,7 @@ public:
             if (place == fresh) {
                 own_.push_back(0);
                 keys_.push_back(n == 1 ? word : gram_key(ids_[prefix], word));
-                if (n > 1) index.prefetch(keys_.back());
+                if (n > 1) weights.prefetch(keys_.back());
             }
             ++own_[place];
         }
@@ -56,7 +56,7 @@ public:
 
     void look_up(std::size_t n, const TfIdf& weights) {
         for (std::size_t at = levels_[n - 1]; at < levels_[n]; ++at) {
-            ids_.push_back(n == 1 ? static_cast<Id>(keys_[at]) : weights.index().find(keys_[at]));
+            ids_.push_back(n == 1 ? static_cast<Id>(keys_[at]) : weights.find(keys_[at]));
             weights.prefetch_weight(ids_.back());
         }
     }
@@ -93,7 +93,7 @@ public:
 private:
     SmallMap grams_;                  // (place of the first n-1 words, last word) to place
     std::vector<Id> words_, at_word_;  // and the place of the n-gram that starts at each word
-    std::vector<std::uint64_t> keys_;  // what the index calls each n-gram
+    std::vector<std::uint64_t> keys_;  // what the weights call each n-gram
     std::vector<Id> ids_, own_, in_reference_;
     std::vector<double> idf_, values_;
     std::array<std::size_t, kLongest + 1> levels_{};  // where each n begins among the places
@@ -194,11 +194,10 @@ void common_subsequences(const Candidates& candidates, std::int64_t* triples) {
 }
 
 void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, double* out) {
-    const NgramIndex& index = weights.index();
     // Words that only this batch has may still be in the table that the index knows.
     std::vector<Id> translated;
     for (Id word = 0; word < candidates.vocabulary().size(); ++word) {
-        const Id known = index.vocabulary().find(candidates.vocabulary().word(word | kLocal));
+        const Id known = weights.index().vocabulary().find(candidates.vocabulary().word(word | kLocal));
         translated.push_back(known == kNone ? word | kLocal : known);
     }
     const Tokens& tokens = candidates.references().tokens();
@@ -219,7 +218,7 @@ void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, doub
             own.start(candidates.words(row), translated);
         });
         for (std::size_t n = 1; n <= kLongest; ++n) {
-            each([&](std::size_t, CandidateVectors& own) { own.extend(n, index); });
+            each([&](std::size_t, CandidateVectors& own) { own.extend(n, weights); });
             each([&](std::size_t, CandidateVectors& own) { own.look_up(n, weights); });
         }
         each([&](std::size_t row, CandidateVectors& own) {
