@@ -1,6 +1,6 @@
 """Writes docs/agreement.md and out/agreement.html from a real run.
 
-    python docs/agreement.py DATA_FOLDER [--budget MINUTES]
+    python tools/agreement.py DATA_FOLDER [--budget MINUTES]
 
 Scores are stored, so that a second call only recomputes figures. A metric that is not stored for a set and whose turn
 comes after the budget is spent is left out, and the page says so.
@@ -113,7 +113,7 @@ def _head(report: BenchReport) -> str:
     return f"""# How far can a metric be trusted?
 
 Agreement of the metrics in caplens {version("caplens")} with human judgements. This page is written by
-`python docs/agreement.py DATA` from a real run; nothing on it is typed by hand.
+`python tools/agreement.py DATA` from a real run; nothing on it is typed by hand.
 
 How to read it. Every figure comes with its 95 % interval from a bootstrap over images ({report.resamples:,}
 resamples, seed {report.seed}). The number in brackets is a significance cluster: going down a column, a metric
