@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "huge_pages.h"
 #include "texts.h"
 
 namespace caplens {

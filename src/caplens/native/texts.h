@@ -7,7 +7,6 @@
 #include <span>
 #include <unordered_map>
 
-#include "huge_pages.h"
 #include "vocabulary.h"
 
 namespace caplens {
@@ -80,8 +79,8 @@ public:
 private:
     void add(std::span<const std::string_view> tokens, Vocabulary& vocabulary);
 
-    LargeVector<Id> ids_;
-    LargeVector<std::size_t> ends_;
+    std::vector<Id> ids_;
+    std::vector<std::size_t> ends_;
     std::unordered_map<Id, std::vector<Id>> pieces_;  // only texts where words and pieces differ
 };
 

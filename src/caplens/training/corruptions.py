@@ -1,0 +1,66 @@
+"""Captions that try to please a metric without describing the picture: what a learned metric must not fall for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from caplens.text.ptb import tokenise
+from caplens.text.stopwords import STOP_WORDS
+
+GENERIC = (
+    "a photo of a person in a room",
+    "a group of people standing around",
+    "a man standing in front of a building",
+    "a close up of a plate of food on a table",
+    "a street with cars and people on it",
+    "a large body of water with a sky above it",
+    "a person holding something in his hand",
+    "a picture of a thing on a table",
+)
+
+
+def repeat_words(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
+    """One of its content words, or its last words, said again and again."""
+    words = honest.rstrip(" .").split()
+    chosen = [word for word in words if word.lower() not in STOP_WORDS] or words
+    if random.random() < 0.5:
+        return " ".join([*words, *[str(random.choice(chosen))] * int(random.integers(2, 7))])
+    return " ".join(words + words[-3:] * int(random.integers(1, 4)))
+
+
+def shuffle_words(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
+    """The right words in no order."""
+    words = honest.rstrip(" .").split()
+    return " ".join(words[place] for place in random.permutation(len(words)))
+
+
+def list_objects(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
+    """Every content word that the references hold, as a list."""
+    found = [word for text in tokenise([honest, *references]) for word in text.split() if word not in STOP_WORDS]
+    distinct = list(dict.fromkeys(found))
+    order = random.permutation(len(distinct))[:16]
+    joint = str(random.choice([" ", ", ", " and "]))
+    return joint.join(distinct[place] for place in order)
+
+
+def be_generic(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
+    """A caption that suits many pictures a little."""
+    return str(random.choice(GENERIC))
+
+
+def be_long(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
+    """The caption, and on and on with what other captions might say."""
+    more = [str(text) for text in random.choice(GENERIC, size=3, replace=False)]
+    return " and ".join([honest.rstrip(" ."), *more])
+
+
+Corruption = Callable[[str, Sequence[str], np.random.Generator], str]
+CORRUPTIONS: dict[str, Corruption] = {
+    "repeated words": repeat_words,
+    "shuffled words": shuffle_words,
+    "list of objects": list_objects,
+    "generic caption": be_generic,
+    "over-long caption": be_long,
+}

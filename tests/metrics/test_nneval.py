@@ -1,0 +1,81 @@
+"""nneval: the released network, the shipped one, and what goes into them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import caplens
+from caplens.captions import CaptionSet
+from caplens.errors import CaplensWarning, InputError, MissingData
+from caplens.metrics.base import Workspace
+from caplens.metrics.nneval import FEATURES, NNEval, load_network, nneval_features
+
+
+def released_formula(arrays: dict[str, np.ndarray], features: np.ndarray) -> np.ndarray:
+    """Two ReLU layers and a softmax over {machine, human}, as the released script has them."""
+    hidden = np.maximum(features @ arrays["hiddenlayer__layer1__W1"] + arrays["hiddenlayer__layer1__b1"], 0)
+    hidden = np.maximum(hidden @ arrays["hiddenlayer__layer2__W2"] + arrays["hiddenlayer__layer2__b2"], 0)
+    out = hidden @ arrays["out_layer__out__W_out"] + arrays["out_layer__out__b_out"]
+    powers = np.exp(out - out.max(axis=1, keepdims=True))
+    return powers[:, 1] / powers.sum(axis=1)
+
+
+@pytest.mark.shared
+def test_released_weights_give_released_probabilities(shared: Path) -> None:
+    path = shared / "data" / "nneval" / "released_weights.npz"
+    features = np.random.default_rng(0).random((500, 8)) * [1, 1, 1, 1, 1, 1, 1, 0.4]
+    with np.load(path) as arrays:
+        expected = released_formula({name: arrays[name].astype(float) for name in arrays}, features)
+    assert load_network(path)(features) == pytest.approx(expected, abs=1e-6)
+    assert expected.std() > 0.01
+
+
+def test_foreign_weights_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", other=np.ones(3))
+    with pytest.raises(InputError, match="docs/nneval"):
+        load_network(tmp_path / "x.npz")
+    with pytest.raises(InputError, match="no weights here"):
+        NNEval(weights=tmp_path / "none.safetensors").signature_parts()
+
+
+@pytest.fixture(scope="module")
+def work() -> Workspace:
+    candidates = ["a dog runs on the grass", "a bus", "two people ride bikes down a street"]
+    references = [
+        ["a brown dog runs over grass", "the dog is running"],
+        ["a dog runs on the grass", "a brown dog"],
+        ["two people riding bikes on a road", "a couple on bicycles"],
+    ]
+    made = Workspace(CaptionSet.of(candidates, references))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CaplensWarning)
+            made.once("features", lambda: nneval_features(made))
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    return made
+
+
+def test_features_are_the_metrics_in_the_released_order(work: Workspace) -> None:
+    features = work.once("features", lambda: np.zeros(0))
+    assert features.shape == (3, len(FEATURES))
+    captions = work.captions
+    for column, name in enumerate(["meteor", "wmd", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "spice"]):
+        scores = caplens.evaluate(captions.candidates, captions.references, metrics=[name])[name].scores
+        assert features[:, column] == pytest.approx(scores)
+    assert (features[:, 7] < 1).all()
+    assert features[0, 7] > features[1, 7]
+
+
+def test_scores_are_probabilities_with_reasons(work: Workspace) -> None:
+    result = work.result(NNEval())
+    assert ((result.scores > 0) & (result.scores < 1)).all()
+    assert result.scores[0] > result.scores[1]
+    assert result.details is not None
+    entries = result.details[0]["contributions"]
+    assert {entry["name"] for entry in entries} == set(FEATURES)
+    assert "weights:nneval@" in result.signature
