@@ -57,7 +57,7 @@ def main() -> None:
             scorer += (text, tokenised[key])
         scorer.compute_cider()
 
-    slow, _ = measure(peer, runs=3)
+    slow, _ = measure(peer, runs=10)
     for name in ("cider-d", "cider-r"):
         start = time.process_time()
         reward = caplens.Reward(name, references=references, vocabulary=words)
@@ -65,7 +65,7 @@ def main() -> None:
         reward(batches[0][0], batches[0][2])
         print(f"{name}: references of {len(references):,} images indexed in {time.process_time() - start:.1f} CPU s")
         for kind, place in (("text", 1), ("token numbers", 2)):
-            fast, _ = measure(partial(score, reward, batches, place), runs=3)
+            fast, _ = measure(partial(score, reward, batches, place), runs=10)
             each = fast / BATCHES
             show(f"  {BATCH} captions as {kind}, {1000 * each:.2f} ms (bar 2 ms)", slow, each, 100)
 

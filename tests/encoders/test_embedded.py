@@ -21,7 +21,7 @@ def encoder() -> EmbeddedEncoder:
         pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("name", ["contrastive"])
+@pytest.mark.parametrize("name", ["contrastive", "pac"])
 def test_shipped_heads_are_small_and_whole(name: str) -> None:
     path = heads_path(name)
     assert path.stat().st_size < 8_000_000

@@ -144,14 +144,10 @@ WordRuns::WordRuns(std::shared_ptr<const References> references, bool whole_toke
     }
     const Tokens& texts = references_->tokens();
     for_each_row(texts.size(), [&](std::size_t text) {
-        for (const Id token : texts.words(static_cast<Id>(text))) append(token, text_ids_);
+        for (const Id token : texts.words(static_cast<Id>(text)))
+            for (const Id run : in_token(token)) text_ids_.push_back(run);
         text_ends_.push_back(text_ids_.size());
     });
-}
-
-void WordRuns::append(Id token, std::vector<Id>& runs) const {
-    const std::size_t start = token == 0 ? 0 : ends_[token - 1];
-    for (std::size_t at = start; at < ends_[token]; ++at) runs.push_back(ids_[at]);
 }
 
 TokenMap::TokenMap(std::shared_ptr<const References> references, nb::iterable words)

@@ -109,8 +109,11 @@ public:
         else
             each_run(token, is_word_character, visit);
     }
-    void append(Id token, std::vector<Id>& runs) const;  // of a token that the references know
-    std::span<const Id> in_text(Id text) const {         // of a reference
+    std::span<const Id> in_token(Id token) const {  // that the references know
+        const std::size_t start = token == 0 ? 0 : ends_[token - 1];
+        return {ids_.data() + start, ends_[token] - start};
+    }
+    std::span<const Id> in_text(Id text) const {  // of a reference
         const std::size_t start = text == 0 ? 0 : text_ends_[text - 1];
         return {text_ids_.data() + start, text_ends_[text] - start};
     }
@@ -121,8 +124,10 @@ private:
     std::shared_ptr<const References> references_;
     bool whole_tokens_;
     Vocabulary vocabulary_;
-    std::vector<Id> ids_, text_ids_;
-    std::vector<std::size_t> ends_, text_ends_;
+    std::vector<Id> ids_;
+    std::vector<std::size_t> ends_;  // of tokens
+    LargeVector<Id> text_ids_;
+    LargeVector<std::size_t> text_ends_;
 };
 
 // What the numbers of somebody's token vocabulary mean, so that captions can come as numbers.

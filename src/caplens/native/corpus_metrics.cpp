@@ -252,10 +252,8 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
             for (const Id text : candidates.texts(row + 1)) __builtin_prefetch(runs.in_text(text).data());
         sequence.clear();
         for (const Id token : candidates.words(row)) {
-            if (token & kLocal)
-                sequence.insert(sequence.end(), local_runs[token & ~kLocal].begin(), local_runs[token & ~kLocal].end());
-            else
-                runs.append(token, sequence);
+            const std::span<const Id> found = token & kLocal ? local_runs[token & ~kLocal] : runs.in_token(token);
+            sequence.insert(sequence.end(), found.begin(), found.end());
         }
         place.clear(sequence.size());
         own.clear();

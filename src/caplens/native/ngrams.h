@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "huge_pages.h"
 #include "texts.h"
 
 namespace caplens {

@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "huge_pages.h"
 #include "vocabulary.h"
 
 namespace caplens {
@@ -79,8 +80,8 @@ public:
 private:
     void add(std::span<const std::string_view> tokens, Vocabulary& vocabulary);
 
-    std::vector<Id> ids_;
-    std::vector<std::size_t> ends_;
+    LargeVector<Id> ids_;
+    LargeVector<std::size_t> ends_;
     std::unordered_map<Id, std::vector<Id>> pieces_;  // only texts where words and pieces differ
 };
 

@@ -4,13 +4,12 @@
 
 V, T: pictures and the captions people wrote; V': generated pictures; T': generated captions. The towers stay frozen, so
 their features are computed once and a run takes minutes. Training stops when the loss on the validation pictures has
-not fallen for 1,500 iterations, and the best projections are kept. Under torchrun every process takes its share of
-each batch; the result is that of one process.
+not fallen for 1,500 iterations; the best projections are kept, the untouched ones among them. Under torchrun every
+process takes its share of each batch; the result is that of one process.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +46,8 @@ class PacConfig:
 
 @dataclass(frozen=True)
 class Generated:
-    """Features of what was generated, one row per training picture; None: that loss term is left out."""
+    """Features of what was generated, one row per training picture, NaN where nothing was (a picture that the safety
+    checker held back). None: that loss term is left out."""
 
     pictures: Vectors | None = None
     captions: Vectors | None = None
@@ -93,9 +93,9 @@ def tune(
     modules = nn.ModuleDict(dict(projections))
     parameters = [parameter for parameter in modules.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(parameters, lr=config.learning_rate)
-    data = {name: None if rows is None else torch.from_numpy(rows) for name, rows in _inputs(train, generated).items()}
+    data = {name: torch.from_numpy(rows) for name, rows in _inputs(train, generated).items() if rows is not None}
     best = {name: value.clone() for name, value in modules.state_dict().items()}
-    lowest, found_at, first = math.inf, 0, 0
+    lowest, found_at, first = validation_loss(modules, val, scale, config.batch), 0, 0
     saved = run.resume()
     if saved is not None:
         tensors, values = saved
@@ -148,32 +148,31 @@ def _inputs(train: Features, generated: Generated) -> dict[str, Vectors | None]:
 
 def _loss(
     modules: nn.ModuleDict,
-    data: Mapping[str, Tensor | None],
+    data: Mapping[str, Tensor],
     rows: Tensor,
     captions: Tensor,
     scale: float,
     config: PacConfig,
     processes: _Processes,
 ) -> Tensor:
-    """Eq. 3 over the whole batch; every process encodes its share of it."""
+    """Eq. 3 over the whole batch; every process encodes its share of it. A missing positive drops its pair only."""
 
-    def encoded(side: str, name: str, wanted: Tensor) -> Tensor | None:
-        features = data[name]
-        if features is None:
-            return None
-        mine = wanted.tensor_split(processes.count)[processes.rank]
+    def encoded(side: str, features: Tensor) -> Tensor:
+        mine = torch.arange(len(features)).tensor_split(processes.count)[processes.rank]
         return processes.gather(modules[side](features[mine]))
 
-    pictures, texts = encoded("image", "pictures", rows), encoded("text", "texts", captions)
-    assert pictures is not None
-    assert texts is not None
+    pictures, texts = encoded("image", data["pictures"][rows]), encoded("text", data["texts"][captions])
     loss = symmetric_loss(pictures, texts, scale)
-    new_pictures = encoded("image", "new pictures", rows)
-    if new_pictures is not None:
-        loss = loss + config.lambda_v * symmetric_loss(new_pictures, texts, scale)
-    new_captions = encoded("text", "new captions", rows)
-    if new_captions is not None:
-        loss = loss + config.lambda_t * symmetric_loss(pictures, new_captions, scale)
+    for name, side, partners, weight in (
+        ("new pictures", "image", texts, config.lambda_v),
+        ("new captions", "text", pictures, config.lambda_t),
+    ):
+        if name in data:
+            features = data[name][rows]
+            there = torch.nonzero(features.isfinite().all(dim=1))[:, 0]
+            there = there[: len(there) - len(there) % processes.count]
+            if len(there) > 1:
+                loss = loss + weight * symmetric_loss(encoded(side, features[there]), partners[there], scale)
     return loss
 
 

@@ -89,13 +89,14 @@ def _new_pictures(
         return picture_features(frozen, images, train.names, kept / "crops", progress, changed_picture)
     folder = Path(source)
     drawn = read_generated(folder / "pictures.jsonl", "image")
-    names = []
-    for name in train.names:
-        found = next((drawn[text] for text in pairs.train[name] if drawn.get(text)), None)
-        if found is None:
-            raise InputError(f"no picture was drawn for a caption of {name}", where=str(folder))
-        names.append(found)
-    return picture_features(frozen, folder, names, kept / "drawn", progress)
+    found = {name: next((drawn[text] for text in pairs.train[name] if drawn.get(text)), "") for name in train.names}
+    there = [name for name in train.names if found[name]]
+    if not there:
+        raise InputError("holds no picture drawn for a training caption", where=str(folder))
+    made = np.full_like(train.pictures, np.nan)
+    rows = [row for row, name in enumerate(train.names) if found[name]]
+    made[rows] = picture_features(frozen, folder, [found[name] for name in there], kept / "drawn", progress)
+    return made
 
 
 def _new_captions(frozen: Frozen, kept: Path, source: str, train: Features, progress: Progress) -> Vectors:

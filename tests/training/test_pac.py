@@ -1,0 +1,104 @@
+"""Positive-augmented learning: the loss of eq. 3, early stopping, resuming, CLIP's projections."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.training.test_encoder import nothing, toy  # noqa: E402
+
+from caplens.training import pac  # noqa: E402
+from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
+from caplens.training.pac import Generated, PacConfig, clip_projections, tune  # noqa: E402
+from caplens.training.run import TrainingRun  # noqa: E402
+
+CONFIG = PacConfig(batch=24, patience=40, check_every=10, most_iterations=60, learning_rate=1e-2)
+
+
+def projections(seed: int = 0) -> dict[str, torch.nn.Module]:
+    torch.manual_seed(seed)
+    return {"image": torch.nn.Linear(20, 6, bias=False), "text": torch.nn.Linear(12, 6, bias=False)}
+
+
+def generated() -> Generated:
+    other = toy()
+    pictures = other.pictures + np.float32(0.3)
+    pictures[::3] = np.nan  # held back by the safety checker
+    return Generated(pictures, other.texts[1::2].copy())
+
+
+def test_the_loss_is_equation_3() -> None:
+    modules = torch.nn.ModuleDict(projections())
+    train, new = toy(), generated()
+    data = {
+        "pictures": torch.from_numpy(train.pictures),
+        "texts": torch.from_numpy(train.texts),
+        "new pictures": torch.from_numpy(new.pictures),
+        "new captions": torch.from_numpy(new.captions),
+    }
+    rows, captions = torch.arange(9), torch.arange(9) * 2
+    found = pac._loss(modules, data, rows, captions, 20.0, CONFIG, pac._Processes())
+    v, t = modules["image"](data["pictures"][rows]), modules["text"](data["texts"][captions])
+    there = [row for row in range(9) if row % 3]
+    expected = (
+        symmetric_loss(v, t, 20.0)
+        + 0.05 * symmetric_loss(modules["image"](data["new pictures"][there]), t[there], 20.0)
+        + 0.1 * symmetric_loss(v, modules["text"](data["new captions"][rows]), 20.0)
+    )
+    assert float(found) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_it_learns_and_keeps_the_best(tmp_path: Path) -> None:
+    heads, val = projections(), toy(40, seed=1)
+    config = replace(CONFIG, most_iterations=400, patience=200)
+    result = tune(heads, toy(), val, generated(), 20.0, config, TrainingRun(tmp_path, {}), nothing)
+    with torch.no_grad():
+        pictures = heads["image"](torch.from_numpy(val.pictures)).numpy()
+        captions = heads["text"](torch.from_numpy(val.ordered_texts)).numpy()
+    assert recall(pictures, captions, val.owner)[0] > 0.4  # chance is 0.025
+    again = pac.validation_loss(torch.nn.ModuleDict(heads), val, 20.0, config.batch)
+    assert again == pytest.approx(result["validation loss"])
+
+
+def test_it_stops_when_nothing_gets_better(tmp_path: Path) -> None:
+    config = replace(CONFIG, learning_rate=0.0, most_iterations=1000)
+    heads = projections()
+    before = {name: value.clone() for name, value in heads["image"].state_dict().items()}
+    result = tune(heads, toy(), toy(40, 1), Generated(), 20.0, config, TrainingRun(tmp_path, {}), nothing)
+    assert (result["iterations"], result["best iteration"]) == (40, 0)
+    assert all(torch.equal(before[name], value) for name, value in heads["image"].state_dict().items())
+
+
+class _Killed(Exception):
+    pass
+
+
+def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
+    def stop(task: str, done: int, total: int) -> None:
+        if len((tmp_path / "part" / "curve.jsonl").read_text().splitlines()) == 3:
+            raise _Killed
+
+    whole, part, resumed = projections(), projections(), projections()
+    tune(whole, toy(), toy(40, 1), generated(), 20.0, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)
+    with pytest.raises(_Killed):
+        tune(part, toy(), toy(40, 1), generated(), 20.0, CONFIG, TrainingRun(tmp_path / "part", {}), stop)
+    tune(resumed, toy(), toy(40, 1), generated(), 20.0, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
+    assert torch.equal(whole["image"].weight, resumed["image"].weight)
+    assert torch.equal(whole["text"].weight, resumed["text"].weight)
+
+
+def test_clips_projections_are_copies() -> None:
+    pytest.importorskip("transformers")
+    from tests.encoders.random_clip import random_encoder
+
+    encoder = random_encoder()
+    copies = clip_projections(encoder)
+    assert torch.equal(copies["image"].weight, encoder.model.visual_projection.weight)
+    with torch.no_grad():
+        copies["image"].weight.zero_()
+    assert encoder.model.visual_projection.weight.abs().sum() > 0
