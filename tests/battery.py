@@ -70,6 +70,14 @@ UNICODE = [
     "café crème — “quoted” ‘text’ ½ €5 ﷽",
     "\x00\x01 control \x1f\x85 characters",
 ]
+LONG = [
+    "dog " * 10_000,
+    "x" * 100_000,
+    " ".join(f"w{number}" for number in range(5_000)),
+    "a dog and a cat on the mat, " * 500,
+    "日本" * 10_000,
+    "..." * 5_000,
+]
 
 
 def make(name: str, **options: Any) -> Metric:
@@ -100,13 +108,15 @@ def pictures(folder: Path) -> list[Path]:
     return paths
 
 
-def captions_for(metric: Metric, folder: Path, candidates: list[str] | None = None) -> CaptionSet:
+def captions_for(
+    metric: Metric, folder: Path, candidates: list[str] | None = None, references: list[list[str]] | None = None
+) -> CaptionSet:
     """The battery's captions with the columns that the metric asks for."""
     if metric.needs & {"image", "video"} == {"video"}:
         pytest.skip(f"{metric.name} needs a video; its own tests have one")
     return CaptionSet.of(
         candidates or [candidate for candidate, _ in CAPTIONS],
-        references=[references for _, references in CAPTIONS],
+        references=references or [texts for _, texts in CAPTIONS],
         images=[*pictures(folder)] if "image" in metric.needs else None,
     )
 

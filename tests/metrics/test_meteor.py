@@ -145,6 +145,12 @@ def test_details_say_what_matched_what(own_data: Path) -> None:
     json.dumps(list(pickle.loads(pickle.dumps(result.details))))
 
 
+def test_details_of_words_with_strange_blanks(own_data: Path) -> None:
+    strange = "a dog\x1cx y\x85z runs"
+    result = meteor([strange], [[strange]], data=own_data, tokenizer="whitespace")
+    assert {word["status"] for word in result.details[0]["words"]} == {"exact"}
+
+
 def test_data_that_is_not_meteors_own_shows_in_the_signature(own_data: Path) -> None:
     assert "|data:" in meteor(["a dog"], [["a cat"]], data=own_data).signature
 
@@ -206,8 +212,34 @@ def test_many_may_build_the_index_at_once(own_data: Path) -> None:
 @pytest.mark.parametrize("word", ["dog", "a"])
 def test_a_thousand_words_are_scored(own_data: Path, word: str) -> None:
     mixed = " ".join(["a dog runs before an old pup"] * 150)
-    result = meteor([f"{word} " * 1000, mixed], [[f"{word} " * 999, mixed + " asleep"]] * 2, data=own_data)
+    with pytest.warns(CaplensWarning, match="2 captions were aligned greedily"):
+        result = meteor([f"{word} " * 1000, mixed], [[f"{word} " * 999, mixed + " asleep"]] * 2, data=own_data)
     assert (result.scores > 0.4).all()
+
+
+def test_beyond_the_search_forced_alignments_are_the_same(own_data: Path) -> None:
+    words = [f"w{number}" for number in range(502)]
+    rotated = [*words[300:], *words[:300]]
+    with pytest.warns(CaplensWarning, match="1 captions were aligned greedily"):
+        result = meteor([" ".join(words)], [[" ".join(rotated)]], data=own_data)
+    assert result.statistics[0, 4:].tolist() == [502, 2]
+    searched = meteor([" ".join(words[:400])], [[" ".join(rotated[102:])]], data=own_data)
+    assert searched.notes == ()
+
+
+def test_beyond_the_search_stems_match_where_words_do_not(own_data: Path) -> None:
+    caption, reference = ["dogs", "run", *["cat"] * 600], ["dog", *["cat"] * 600, "running", "runs", "bird"]
+    with pytest.warns(CaplensWarning, match="aligned greedily"):
+        result = meteor([" ".join(caption)], [[" ".join(reference)]], data=own_data)
+    assert result.statistics[0, 4:].tolist() == [602, 3]
+    statuses = [word.get("status") for word in result.details[0]["words"]]
+    assert statuses == ["stem", "stem", *["exact"] * 600]
+    assert result.details[0]["missing"] == ["runs", "bird"]
+
+
+def test_a_text_equal_to_its_reference_scores_one_however_long(own_data: Path) -> None:
+    with pytest.warns(CaplensWarning, match="aligned greedily"):
+        assert meteor(["a dog " * 5000], [["a dog " * 5000]], data=own_data).scores.tolist() == [1.0]
 
 
 def test_three_bars_make_two_references_of_one_and_vanish_from_a_caption(own_data: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,17 @@ def test_idf_from_elsewhere_agrees_with_the_textbook(
         report = caplens.evaluate(candidates, references, metrics=[kind], tokenizer="whitespace", idf=corpus)
         expected = naive.cider(candidates, references, kind, corpus)
         np.testing.assert_allclose(report[kind].scores, expected, atol=1e-12)
+
+
+def test_the_common_subsequence_of_thousands_of_words() -> None:
+    draw = random.Random(4)
+    words = [f"w{number}" for number in range(2000)]
+    # A few words stand in hundreds of places, most in one or two.
+    long = [draw.choice(words[:6] if draw.random() < 0.5 else words) for _ in range(4200)]
+    short = [[draw.choice(words[:6] + long) for _ in range(40)] for _ in range(2)]
+    captions, references = [" ".join(long)], [[" ".join(words) for words in short]]
+    report = caplens.evaluate(captions, references, metrics=["rouge-l"], tokenizer="whitespace")
+    np.testing.assert_allclose(report["rouge-l"].scores, naive.rouge_l(captions, references), atol=1e-12)
 
 
 def test_one_image_without_a_table_says_why_everything_is_zero() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import caplens
-from caplens.errors import CaplensWarning, MissingData
+from caplens.errors import CaplensWarning, InputError, MissingData
+from caplens.metrics.wmd import LONGEST
 
 
 @pytest.fixture
@@ -55,3 +56,21 @@ def test_signature_and_missing_data(vectors: str, tmp_path: Path) -> None:
     assert "references:2" in result.signature
     with pytest.raises(MissingData, match="caplens weights fetch glove-6b-50d"):
         caplens.evaluate(["dog"], [["cat"]], metrics=["wmd"])
+
+
+def test_of_very_long_texts_the_start_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    table = np.random.default_rng(0).normal(size=(LONGEST + 5, 4))
+    words = [f"word{number}" for number in range(len(table))]
+    path = tmp_path / "many.txt"
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, table, strict=True)))
+    with pytest.warns(CaplensWarning, match="of 1 texts with more than 500 different words"):
+        assert score(" ".join(words), [" ".join(words[:LONGEST])], str(path)) == 1
+
+
+def test_vectors_that_are_no_numbers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "broken.txt"
+    path.write_text("dog 1 0\ncat nan 1\n")
+    with pytest.raises(InputError, match="not finite"):
+        score("dog", ["cat"], str(path))

@@ -56,6 +56,11 @@ def test_words_of_equal_vectors_cost_nothing() -> None:
     assert nearest(np.ones((2, 3), np.float32), {0: 2}, [{1: 1}]) == 0
 
 
+def test_vectors_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        nearest(np.array([[0.0], [np.nan]], np.float32), {0: 1}, [{1: 1}])
+
+
 def test_equals_pot_on_long_texts() -> None:
     ot = pytest.importorskip("ot")
     rng = np.random.default_rng(5)

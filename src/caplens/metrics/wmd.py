@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from caplens.text.ngrams import Tokenizer, tokenizer_name
 from caplens.text.ptb import tokenise
 from caplens.text.stopwords import STOP_WORDS
 from caplens.text.vectors import load_vectors, vectors_name
+
+LONGEST = 500  # different words of a text that are compared; the exact distance takes time with their number's cube
 
 
 @register
@@ -51,7 +54,7 @@ class Wmd(Metric):
         with_vector = [word for word, row in zip(vocabulary, rows, strict=True) if row >= 0]
         known = {word: number for number, word in enumerate(with_vector)}
         bags = [Counter(known[word] for word in each if word in known) for each in words]
-        flat = [sorted(bag.items()) for bag in bags]
+        flat = [sorted(islice(bag.items(), LONGEST)) for bag in bags]
         candidates = np.array([place[text] for text in work.captions.candidates], dtype=np.int64)
         distances = wmd_nearest(
             vectors=vectors.unit(rows[rows >= 0]),
@@ -70,7 +73,7 @@ class Wmd(Metric):
             if not np.isfinite(detail["distance"]):
                 detail["distance"] = None  # no words left on one side
         facts = {"references": reference_counts(references)}
-        return Statistics(np.exp(-distances)[:, None], details=details, notes=_notes(details), facts=facts)
+        return Statistics(np.exp(-distances)[:, None], details=details, notes=_notes(details, bags), facts=facts)
 
     def _tokens(self, texts: list[str]) -> list[list[str]]:
         if self.tokenizer == "ptb":
@@ -83,7 +86,7 @@ def _starts(sizes: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
-def _notes(details: list[dict[str, Any]]) -> tuple[str, ...]:
+def _notes(details: list[dict[str, Any]], bags: list[Counter[int]]) -> tuple[str, ...]:
     unknown = Counter(word for detail in details for word in detail["unknown"])
     empty = sum(detail["distance"] is None for detail in details)
     notes = []
@@ -92,4 +95,7 @@ def _notes(details: list[dict[str, Any]]) -> tuple[str, ...]:
         notes.append(f"{len(unknown)} words of the captions have no vector and were left out ({some})")
     if empty:
         notes.append(f"{empty} captions score 0: without stop words and unknown words nothing is left to compare")
+    cut = sum(len(bag) > LONGEST for bag in bags)
+    if cut:
+        notes.append(f"of {cut} texts with more than {LONGEST} different words only the first {LONGEST} were compared")
     return tuple(notes)

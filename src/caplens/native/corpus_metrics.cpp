@@ -149,32 +149,91 @@ void bleu_counts(const Candidates& candidates, double* rows) {
     });
 }
 
+namespace {
+
+// For each token of a text a bit mask of the places where it stands.
+class PlaceMasks {
+public:
+    void read(std::span<const Id> tokens) {
+        blocks_ = (tokens.size() + 63) / 64;
+        where_.clear(tokens.size());
+        masks_.clear();
+        places_.clear();
+        if (blocks_ > kMostBlocks) return read_long(tokens);
+        for (std::size_t at = 0; at < tokens.size(); ++at) {
+            const Id number = where_.at(tokens[at], static_cast<Id>(masks_.size() / blocks_));
+            if (number * blocks_ == masks_.size()) masks_.resize(masks_.size() + blocks_, 0);
+            set(&masks_[number * blocks_], at);
+        }
+    }
+
+    std::size_t blocks() const { return blocks_; }
+
+    // Null for a token that is not there; valid until the next call.
+    const std::uint64_t* find(Id token) {
+        const Id number = where_.find(token);
+        if (number == kNone) return nullptr;
+        if (blocks_ <= kMostBlocks) return &masks_[number * blocks_];
+        if (rows_[number] != kNone) return &masks_[rows_[number] * blocks_];
+        for (const Id at : shown_) rare_[at / 64] = 0;
+        shown_ = places_[number];
+        for (const Id at : shown_) set(rare_.data(), at);
+        return rare_.data();
+    }
+
+private:
+    static constexpr std::size_t kMostBlocks = 64;
+
+    static void set(std::uint64_t* mask, std::size_t at) { mask[at / 64] |= std::uint64_t{1} << (at % 64); }
+
+    // A mask for every token would take memory with the square of the length. Only the few tokens (at most 64) that stand
+    // in more places than a mask has blocks get one; that of a rare token is made when it is asked for.
+    void read_long(std::span<const Id> tokens) {
+        for (std::size_t at = 0; at < tokens.size(); ++at) {
+            const Id number = where_.at(tokens[at], static_cast<Id>(places_.size()));
+            if (number == places_.size()) places_.emplace_back();
+            places_[number].push_back(static_cast<Id>(at));
+        }
+        rows_.assign(places_.size(), kNone);
+        for (std::size_t number = 0; number < places_.size(); ++number) {
+            if (places_[number].size() < blocks_) continue;
+            rows_[number] = static_cast<Id>(masks_.size() / blocks_);
+            masks_.resize(masks_.size() + blocks_, 0);
+            for (const Id at : places_[number]) set(&masks_[rows_[number] * blocks_], at);
+        }
+        rare_.assign(blocks_, 0);
+        shown_.clear();
+    }
+
+    std::size_t blocks_ = 0;
+    SmallMap where_;                    // token to its number
+    std::vector<std::uint64_t> masks_;  // by number, or by row in a long text
+    std::vector<std::vector<Id>> places_;
+    std::vector<Id> rows_, shown_;
+    std::vector<std::uint64_t> rare_;
+};
+
+}  // namespace
+
 void common_subsequences(const Candidates& candidates, std::int64_t* triples) {
-    SmallMap where;                     // token to the number of its bit mask
-    std::vector<std::uint64_t> masks;   // for each distinct token the places where the candidate has it
+    PlaceMasks masks;
     std::vector<std::uint64_t> state;
     const std::vector<std::int64_t> starts = candidates.pair_starts();
     for_each_row(candidates.size(), [&](std::size_t row) {
         const std::span<const Id> tokens = candidates.pieces(row);
-        const std::size_t blocks = (tokens.size() + 63) / 64;
-        where.clear(tokens.size());
-        masks.clear();
-        for (std::size_t at = 0; at < tokens.size(); ++at) {
-            const Id mask = where.at(tokens[at], static_cast<Id>(masks.size() / blocks));
-            if (mask * blocks == masks.size()) masks.resize(masks.size() + blocks, 0);
-            masks[mask * blocks + at / 64] |= std::uint64_t{1} << (at % 64);
-        }
+        masks.read(tokens);
+        const std::size_t blocks = masks.blocks();
         std::int64_t* out = triples + 3 * starts[row];
         for (const Id text : candidates.texts(row)) {
             const std::span<const Id> other = candidates.references().tokens().pieces(text);
             // Bit-parallel LCS (Hyyrö 2004): a zero bit in `state` is a step of the subsequence.
             state.assign(blocks, ~std::uint64_t{0});
             for (const Id token : other) {
-                const Id mask = where.find(token);
-                if (mask == kNone) continue;
+                const std::uint64_t* mask = masks.find(token);
+                if (mask == nullptr) continue;
                 std::uint64_t carry = 0;
                 for (std::size_t block = 0; block < blocks; ++block) {
-                    const std::uint64_t before = state[block], match = before & masks[mask * blocks + block];
+                    const std::uint64_t before = state[block], match = before & mask[block];
                     const std::uint64_t partial = before + carry, sum = partial + match;
                     carry = (partial < before) | (sum < partial);
                     state[block] = sum | (before - match);

@@ -56,11 +56,13 @@ public:
         if (paraphrases) paraphrases_ = std::make_unique<Paraphrases>(*paraphrases);
     }
 
+    // Counts per caption, the reference they come from, and how many captions were too long for the search.
     auto score(const Lines &captions, const std::vector<Lines> &references) const {
         if (captions.size() != references.size()) throw nb::value_error("one list of references per caption");
         std::size_t count_of = captions.size();
         auto rows = std::make_unique<double[]>(count_of * columns);
         auto best = std::make_unique<std::int64_t[]>(count_of);
+        std::size_t long_captions = 0;
         {
             nb::gil_scoped_release release;
             Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
@@ -68,9 +70,11 @@ public:
             for (std::size_t i = 0; i < count_of; ++i) {
                 Sentence caption = lexicon.read(captions[i]);
                 double top = -1;
+                bool is_long = false;
                 for (std::size_t j = 0; j < references[i].size(); ++j) {
                     Sentence reference = lexicon.read(references[i][j]);
                     Counts counts = count(caption, reference, aligner.align(caption, reference));
+                    is_long |= Aligner::is_long(caption, reference);
                     double score = counts.score();
                     if (score <= top) continue;  // of equal references the first
                     top = score;
@@ -80,10 +84,11 @@ public:
                                                     counts.matched_words,    counts.chunks};
                     std::copy(values, values + columns, &rows[i * columns]);
                 }
+                long_captions += is_long;
             }
         }
-        return std::pair(hand_over<double, 2>(std::move(rows), {count_of, columns}),
-                         hand_over<std::int64_t, 1>(std::move(best), {count_of}));
+        return std::tuple(hand_over<double, 2>(std::move(rows), {count_of, columns}),
+                          hand_over<std::int64_t, 1>(std::move(best), {count_of}), long_captions);
     }
 
     // (module, start in the caption, length, start in the reference, length) per match, by place in the reference

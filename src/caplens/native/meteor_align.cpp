@@ -327,6 +327,10 @@ void Aligner::search() {
 
 const std::vector<Match> &Aligner::align(const Sentence &caption, const Sentence &reference) {
     chosen_.clear();
+    if (is_long(caption, reference)) {
+        match_greedily(caption, reference);
+        return chosen_;
+    }
     find_matches(caption, reference);
     fix_lonely_matches();
     bool is_settled = true;

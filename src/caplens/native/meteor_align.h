@@ -73,6 +73,8 @@ public:
     ~Aligner();
     // The chosen matches, by place in the reference.
     const std::vector<Match> &align(const Sentence &caption, const Sentence &reference);
+    // Whether a pair is too long for the search, whose time and memory grow with the product of the lengths.
+    static bool is_long(const Sentence &caption, const Sentence &reference);
 
 private:
     struct Search;
@@ -84,6 +86,7 @@ private:
     void fix_lonely_matches();
     template <class Bits>
     void search();
+    void match_greedily(const Sentence &caption, const Sentence &reference);
 
     const Lexicon &lexicon_;
     std::vector<std::vector<Match>> matches_;  // by the place in the reference where they start

@@ -200,6 +200,10 @@ Doubles nearest(const Matrix& vectors, const Ints& starts, const Ints& words, co
     for (std::size_t i = 0; i < references.size(); ++i)
         check(references(i) >= 0 && static_cast<std::size_t>(references(i)) < texts, "bad reference");
 
+    // Nothing compares with NaN, so that a search would find no way.
+    check(std::all_of(vectors.data(), vectors.data() + vectors.size(), [](float value) { return std::isfinite(value); }),
+          "vectors must be finite");
+
     auto out = std::make_unique<double[]>(std::max<std::size_t>(1, captions));
     {
         nb::gil_scoped_release release;

@@ -95,6 +95,8 @@ def _convert(source: Path, folder: Path) -> None:
         columns = 0
         with _open(source) as stream, (temporary / "matrix.f32").open("wb") as out:
             for words, block in _blocks(source, stream):
+                if not np.isfinite(block).all():
+                    raise InputError(f"{source} has vectors that are not finite numbers", remedy=REMEDY)
                 hashes += [_hash(word) for word in words]
                 columns = block.shape[1]
                 out.write(block.astype("<f4").tobytes())
