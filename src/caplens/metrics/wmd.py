@@ -91,7 +91,8 @@ def _notes(details: list[dict[str, Any]], bags: list[Counter[int]]) -> tuple[str
     empty = sum(detail["distance"] is None for detail in details)
     notes = []
     if unknown:
-        some = ", ".join([word for word, _ in unknown.most_common(5)] + ["…"] * (len(unknown) > 5))
+        shown = [word if len(word) <= 30 else f"{word[:29]}…" for word, _ in unknown.most_common(5)]
+        some = ", ".join(shown + ["…"] * (len(unknown) > 5))
         notes.append(f"{len(unknown)} words of the captions have no vector and were left out ({some})")
     if empty:
         notes.append(f"{empty} captions score 0: without stop words and unknown words nothing is left to compare")

@@ -8,7 +8,7 @@ namespace caplens::meteor {
 namespace {
 
 // Pairs of words to compare, and words of one text.
-constexpr std::size_t most_pairs = 500 * 500, most_words = 10'000;
+constexpr std::size_t most_pairs = 1000 * 1000, most_words = 10'000;
 
 }  // namespace
 
