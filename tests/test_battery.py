@@ -91,9 +91,8 @@ def test_any_text_is_scored(name: str, folder: Path) -> None:
 
 @every_metric
 def test_a_text_of_any_length_is_scored(name: str, folder: Path) -> None:
-    """It neither hangs nor fills the memory; how much there is of either, a test of its own asks."""
     metric = make(name)
-    scored = result(metric, captions_for(metric, folder, LONG, [[text, f"{text} and more"] for text in LONG]))
+    scored = result(metric, captions_for(metric, folder, LONG, [[text] for text in LONG]))
     assert np.isfinite(scored.scores).all()
 
 
