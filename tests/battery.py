@@ -37,7 +37,13 @@ ALONE: dict[str, dict[str, Any] | None] = {
 ALONE["mid"] = None
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
-TOLERANCE: dict[str, float] = {"caplens": 1e-5, **dict.fromkeys(OPTIONS, 1e-6), "bert-score": 1e-5, "sent-sim": 1e-5, "mid": 1e-3}
+TOLERANCE: dict[str, float] = {
+    "caplens": 1e-5,
+    **dict.fromkeys(OPTIONS, 1e-6),
+    "bert-score": 1e-5,
+    "sent-sim": 1e-5,
+    "mid": 1e-3,
+}
 EXACT = 1e-12
 
 # Options that change the number and therefore the signature.
