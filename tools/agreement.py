@@ -23,6 +23,7 @@ from caplens.bench.page import headlines
 from caplens.bench.run import BenchReport, Measured, SetReport, run
 from caplens.bench.scores import is_stored
 from caplens.errors import CaplensError, CaplensWarning
+from caplens.files import write_atomically
 from caplens.metrics import list_metrics, load_metric
 from caplens.metrics.base import Metric
 
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def _write_page(whole: BenchReport) -> None:
-    Path(__file__).with_suffix(".md").write_text(page(whole), encoding="utf-8")
+    write_atomically(Path(__file__).parents[1] / "docs" / "agreement.md", page(whole))
 
 
 def _sets() -> list[RatingSet]:
