@@ -2,8 +2,6 @@
 
 The original cannot run without its CoreNLP models; it takes about 220 CPU seconds for the same (see docs/spice.md).
 With --jar it is run beside caplens.
-
-    python perf/spice.py ../shared/data/coco/coco_captions.json
 """
 
 from __future__ import annotations
@@ -16,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from coco import captions
 
 ORIGINAL = 220.0  # CPU seconds per 1,000 pictures
 RUN = """
@@ -37,7 +37,6 @@ def cpu_seconds(arguments: list[str], environment: dict[str, str]) -> tuple[floa
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("captions", type=Path, help="json: picture to {captions: [six or more texts, or five]}")
     options.add_argument("--images", type=int, default=1000)
     options.add_argument("--parser", default="en_core_web_md")
     options.add_argument("--jar", help="spice-1.0.jar with its CoreNLP models")
@@ -46,8 +45,7 @@ def main() -> None:
     from caplens.encoders.weights import fetch
 
     parser, wordnet = fetch(chosen.parser), fetch("wordnet-3.0")
-    groups = [entry["captions"][:5] for entry in json.loads(chosen.captions.read_text("utf-8")).values()]
-    groups = groups[: chosen.images + 1]
+    groups = [texts[:5] for texts in list(captions().values())[: chosen.images + 1]]
     # The candidate of a picture is a caption of the next one: as new to the parser as a model's caption.
     candidates = [group[0] + " outside" for group in groups[1:]]
     references = groups[:-1]

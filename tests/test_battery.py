@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.battery import (
     make,
     result,
 )
+
+from caplens.errors import CaplensWarning
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +116,9 @@ def test_threads_do_not_disturb_each_other(name: str, folder: Path) -> None:
     captions = captions_for(metric, folder)
     expected = result(metric, captions).scores
     orders = [list(np.random.default_rng(seed).permutation(len(CAPTIONS))) for seed in range(4)]
-    with ThreadPoolExecutor(4) as pool:
+    # Threads share the list of warning filters: what the helper ignores must be ignored before they start.
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("ignore", CaplensWarning)
         made = list(pool.map(lambda order: result(metric, captions.take(order)).scores, orders))
     for order, scores in zip(orders, made, strict=True):
         assert_same(name, scores, expected[order])
