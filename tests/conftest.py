@@ -18,6 +18,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(absent)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes name a test by their kind alone: a gzip header carries the second, and two workers must collect the same names."""
+    return "bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with the real data; tests that ask for it carry the mark `shared`."""
