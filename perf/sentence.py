@@ -13,7 +13,7 @@ import torch
 from coco import captions
 from transformers import AutoModel, AutoTokenizer
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.bert import BertEncoder
 
 

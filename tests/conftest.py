@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Bytes name a test by their kind alone: a gzip header carries the second, and two workers must collect the same names."""
+    """Bytes name a test by their kind alone: a gzip header carries the second, and workers must collect the same."""
     return "bytes" if isinstance(val, bytes) else None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.bert import BertEncoder
 from caplens.encoders.sentence import SentenceEncoder, load_sentence_encoder
 from caplens.errors import InputError, MissingData

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import MEAN, STD, ClipEncoder, build, centre_crop, config_of, load_clip
 from caplens.encoders.clip_layouts import detect, from_hub, merge_lora, plain_state, read_state, to_hub

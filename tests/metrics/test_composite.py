@@ -11,8 +11,9 @@ import pytest
 
 import caplens
 from caplens.errors import CaplensWarning, MissingData
-from caplens.metrics.composite import FEATURES, load_network, shipped
+from caplens.metrics.composite import FEATURES, load_network
 from caplens.training.corruptions import CORRUPTIONS
+from caplens.weights import shipped
 
 IMAGES = 60
 
@@ -42,7 +43,7 @@ def test_gamed_captions_lose(shared: Path) -> None:
 
 
 def test_shipped_weights_are_monotone() -> None:
-    network = load_network(shipped("caplens.safetensors"))
+    network = load_network(shipped("caplens"))
     assert network.features == FEATURES
     assert all((weight >= 0).all() for weight, _ in network.layers)
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caplens import evaluate
-from caplens.encoders import weights
+from caplens import evaluate, weights
 from caplens.errors import CaplensWarning, InputError
 from caplens.metrics.base import Result, silent
 from caplens.metrics.meteor import Meteor, prepare

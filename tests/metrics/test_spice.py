@@ -12,12 +12,12 @@ import pytest
 
 import caplens
 from caplens.captions import CaptionSet
-from caplens.encoders.weights import find
 from caplens.errors import CaplensError, CaplensWarning, InputError, MissingData
 from caplens.metrics.base import Workspace
 from caplens.metrics.spice import Spice, f_score
 from caplens.text.claims import Claims
 from caplens.text.scenegraph import Proposition
+from caplens.weights import find
 
 needs_parser = pytest.mark.skipif(
     find("en_core_web_md") is None or find("wordnet-3.0") is None,

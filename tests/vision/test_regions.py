@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from caplens.encoders.weights import find
 from caplens.errors import InputError, MissingData
 from caplens.vision.regions import (
     CLUSTERS,
@@ -23,6 +22,7 @@ from caplens.vision.regions import (
     merge_duplicates,
     overlaps,
 )
+from caplens.weights import find
 
 
 def jittered(things: int, copies: int, seed: int) -> Regions:

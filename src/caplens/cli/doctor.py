@@ -68,7 +68,7 @@ def _kernels() -> dict[str, Any]:
 
 
 def _weights() -> list[dict[str, Any]]:
-    from caplens.encoders import weights
+    from caplens import weights
 
     findings = []
     for name, model in weights.models().items():

@@ -14,7 +14,7 @@ app = typer.Typer(help="List, fetch and find model weights and data files.", no_
 @app.command("list")
 def list_weights(json: JsonTarget = None) -> None:
     """Every model that can be fetched by name, with its licence and whether it is here."""
-    from caplens.encoders import weights
+    from caplens import weights
 
     listed: list[dict[str, Any]] = [
         {
@@ -42,7 +42,7 @@ def fetch(
     json: JsonTarget = None,
 ) -> None:
     """Download models, check their sums, and keep them in the cache."""
-    from caplens.encoders import weights
+    from caplens import weights
 
     paths: dict[str, str] = {}
     for name in names:
@@ -56,7 +56,7 @@ def path(
     name: Annotated[str, typer.Argument(help="A name from `caplens weights list`.")], json: JsonTarget = None
 ) -> None:
     """Print where a model is; an error with the remedy if it is not here."""
-    from caplens.encoders import weights
+    from caplens import weights
 
     found = str(weights.require(name))
     write_json(json, {name: found})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.base import Encoder, TokenVectors, Vectors
 from caplens.encoders.clip_layouts import State, read_state, to_hub
 from caplens.encoders.clip_tokens import ClipTokeniser

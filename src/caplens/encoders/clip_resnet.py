@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.base import Encoder, TokenVectors, Vectors
 from caplens.encoders.clip import MEAN, PROMPT, STD, centre_crop
 from caplens.encoders.clip_layouts import read_state

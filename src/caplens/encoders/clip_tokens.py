@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.errors import MissingData
 
 if TYPE_CHECKING:

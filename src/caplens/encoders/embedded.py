@@ -11,13 +11,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.base import Encoder, TokenVectors, Vectors
 from caplens.errors import InputError, MissingData
 
@@ -31,7 +30,7 @@ BACKBONES = {"dinov2-vits14": "/norm/Add_1_output_0", "tinyvit-5m": "/head/norm/
 """Image backbones and the inner tensor that is read: tokens after the last norm; the pooled map before its norm."""
 TEXT = "all-MiniLM-L6-v2"
 SHIPPED = ("contrastive", "pac")
-"""Heads that come with caplens, in `encoders/heads/`."""
+"""Heads that come with caplens."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ def text_features(states: Vectors) -> Vectors:
 
 def heads_path(heads: str) -> Path:
     """The file of shipped heads (`contrastive`, `pac`), or the user's own."""
-    path = Path(str(files("caplens.encoders") / "heads" / f"{heads}.safetensors")) if heads in SHIPPED else Path(heads)
+    path = weights.shipped(f"embedded-{heads}") if heads in SHIPPED else Path(heads)
     if not path.is_file():
         raise MissingData(
             f"there are no heads {heads!r}: give a file of `caplens train`, or one of: {', '.join(SHIPPED)}"

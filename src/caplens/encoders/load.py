@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import BACKBONES, RESNETS, load_clip
 from caplens.encoders.embedded import load_embedded

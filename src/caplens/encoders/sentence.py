@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.bert import Array, BertEncoder
 from caplens.encoders.cache import EmbeddingCache, key_of
 from caplens.metrics.base import Progress, silent

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
 from caplens.errors import MissingData
 from caplens.text.ptb import well_formed

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.bert import Array
 from caplens.encoders.tokens import TokenEncoder, load_token_encoder
 from caplens.errors import InputError

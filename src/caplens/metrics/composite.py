@@ -9,12 +9,10 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from caplens.encoders.weights import digest
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
 from caplens.metrics.bleu import Bleu1, Bleu2
@@ -26,6 +24,7 @@ from caplens.metrics.sentsim import similarities
 from caplens.metrics.wmd import Wmd
 from caplens.text.idf import IdfTable
 from caplens.text.ptb import tokenise
+from caplens.weights import digest, shipped
 
 ENCODER = "all-MiniLM-L6-v2"
 # So many of a good caption's word pairs are known; more says nothing about quality (95 % of people's captions have it).
@@ -47,11 +46,6 @@ FEATURES = (
 )
 
 
-def shipped(name: str) -> Path:
-    """A file of weights that comes with the package."""
-    return Path(str(files("caplens") / "weights_data" / name))
-
-
 @register
 class Composite(Metric):
     """0 to 1; `weights` is "default" or a file of `caplens train composite`."""
@@ -65,7 +59,7 @@ class Composite(Metric):
         self.weights = weights
 
     def _path(self) -> Path:
-        return shipped("caplens.safetensors") if os.fspath(self.weights) == "default" else Path(self.weights)
+        return shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         path = self._path()
@@ -94,7 +88,7 @@ def load_network(path: Path) -> Network:
 @functools.cache
 def own_idf() -> IdfTable:
     """Document frequencies for CIDEr-R, fixed, so that a caption's score does not depend on the others of its run."""
-    return IdfTable.load(shipped("caplens-idf.safetensors"))
+    return IdfTable.load(shipped("caplens-idf"))
 
 
 def composite_features(work: Workspace) -> Floats:

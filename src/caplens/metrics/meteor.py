@@ -18,7 +18,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Progress, Statistics, Workspace, reference_counts, register
 from caplens.native._kernels import Meteor as Kernel

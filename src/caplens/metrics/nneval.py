@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import functools
 import os
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from caplens.encoders.weights import digest
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
 from caplens.metrics.bleu import Bleu1, Bleu2, Bleu3, Bleu4
@@ -22,6 +20,7 @@ from caplens.metrics.meteor import Meteor
 from caplens.metrics.network import Contributions, Network
 from caplens.metrics.wmd import Wmd
 from caplens.text.coco_idf import coco_val_idf
+from caplens.weights import digest, shipped
 
 # The released order.
 FEATURES = ("METEOR", "WMD", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "SPICE", "CIDEr/10")
@@ -42,7 +41,7 @@ class NNEval(Metric):
 
     def _path(self) -> Path:
         if os.fspath(self.weights) == "default":
-            return Path(str(files("caplens") / "weights_data" / "nneval.safetensors"))
+            return shipped("nneval")
         return Path(self.weights)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caplens.encoders.weights import find, models, require
 from caplens.errors import InputError, MissingData
 from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
 from caplens.text.claims import Claims
@@ -19,6 +18,7 @@ from caplens.text.parse import LONGEST
 from caplens.text.ptb import tokenise
 from caplens.text.scenegraph import word_set
 from caplens.text.spice_jar import run_jar
+from caplens.weights import find, models, require
 
 WORDNET = "wordnet-3.0"  # as METEOR and the original use
 KINDS = {1: "object", 2: "attribute", 3: "relation"}

@@ -7,7 +7,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.files import cache_folder
 from caplens.text.idf import IdfTable, build_idf
 

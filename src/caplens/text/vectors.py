@@ -16,7 +16,7 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.encoders import weights
+from caplens import weights
 from caplens.errors import InputError
 from caplens.files import cache_folder, write_atomically
 

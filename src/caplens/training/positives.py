@@ -81,7 +81,7 @@ def load_captioner(source: str) -> tuple[Any, Any]:
         from transformers import AutoProcessor, BlipForConditionalGeneration
     except ImportError:
         raise MissingData("generating captions needs transformers: pip install 'caplens[clip]'") from None
-    from caplens.encoders import weights
+    from caplens import weights
 
     folder = weights.require(source)
     return BlipForConditionalGeneration.from_pretrained(folder).eval(), AutoProcessor.from_pretrained(folder)
@@ -122,7 +122,7 @@ def load_generator(source: str) -> Any:
         from diffusers import StableDiffusionPipeline
     except ImportError:
         raise MissingData("generating pictures needs diffusers: pip install diffusers") from None
-    from caplens.encoders import weights
+    from caplens import weights
 
     return StableDiffusionPipeline.from_pretrained(weights.require(source))
 

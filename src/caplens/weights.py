@@ -82,7 +82,7 @@ class Model:
 @functools.cache
 def models() -> dict[str, Model]:
     """Every model that can be fetched by name."""
-    table: dict[str, Any] = json.loads(files("caplens.encoders").joinpath("weights.json").read_text("utf-8"))
+    table: dict[str, Any] = json.loads(files("caplens").joinpath("weights.json").read_text("utf-8"))
     return {
         name: Model(
             name=name,
@@ -94,6 +94,11 @@ def models() -> dict[str, Model]:
         )
         for name, entry in table.items()
     }
+
+
+def shipped(name: str) -> Path:
+    """A file of weights that we trained and that comes with the package."""
+    return Path(str(files("caplens") / "weights_data" / f"{name}.safetensors"))
 
 
 def find(name_or_path: str | os.PathLike[str]) -> Path | None:

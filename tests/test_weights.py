@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from caplens import weights
 from caplens.cli import main
-from caplens.encoders import weights
-from caplens.encoders.weights import Carrier, File, Model
 from caplens.errors import InputError, MissingData
+from caplens.weights import Carrier, File, Model
 
 CONTENT = {"model/a.bin": b"alpha" * 1000, "model/deep/b.txt": b"beta"}
 
