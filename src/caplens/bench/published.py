@@ -22,6 +22,8 @@ class Published:
     why: str
     """Where the tolerance comes from."""
     scale: float
+    remark: str
+    """What is known about a difference; empty where nothing is."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def look_up(rating_set: str, figure: str, protocol: str, metric: str, signature:
             tolerance=table["tolerance"],
             why=table["why"],
             scale=table["scale"],
+            remark=table.get("remarks", {}).get(metric, ""),
         )
         for table in content["tables"]
         if table["set"] == rating_set
