@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from caplens.encoders.base import Encoder
 from caplens.encoders.cache import EmbeddingCache
 from caplens.encoders.embed import Embedder
-from caplens.errors import InputError
+from caplens.errors import InputError, MissingData
 from caplens.vision.video import Sampling
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.encoders.random_clip import random_encoder
+from tests.encoders.random_clip import random_encoder  # noqa: E402
 
 
 @pytest.fixture
@@ -44,6 +45,31 @@ def test_pictures_in_order_each_encoded_once(folder: Path, monkeypatch: pytest.M
     again = Embedder(encoder, EmbeddingCache(folder / "cache.sqlite")).images([*paths, folder / "0.png"])
     assert calls == []
     assert np.array_equal(again.vectors[:-1], seen.vectors)
+
+
+def test_grids_are_patches_averaged_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = random_encoder()
+    cache = EmbeddingCache(folder / "cache.sqlite")
+    paths = [folder / "2.png", folder / "broken.png", folder / "0.png", None]
+    seen = Embedder(encoder, cache).grids(paths, 1)
+    pixels = np.stack([encoder.pixels(Image.open(folder / name)) for name in ("2.png", "0.png")])
+    patches = encoder.model.vision_model(pixel_values=torch.from_numpy(pixels)).last_hidden_state[:, 1:]
+    assert seen.vectors.shape == (4, 1, 1, patches.shape[-1])
+    np.testing.assert_allclose(seen.vectors[[0, 2], 0, 0], patches.mean(1).detach().numpy(), atol=1e-5)
+    assert set(seen.failures) == {1, 3}
+    assert np.isnan(seen.vectors[[1, 3]]).all()
+    monkeypatch.setattr(encoder, "encode_grid", None)  # the cache knows all that can be read
+    assert np.array_equal(Embedder(encoder, cache).grids(paths, 1).vectors, seen.vectors, equal_nan=True)
+
+
+def test_a_grid_finer_than_the_patches_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="no grid of 99 by 99"):
+        Embedder(random_encoder(), EmbeddingCache(folder / "cache.sqlite")).grids([folder / "0.png"], 99)
+
+
+def test_an_encoder_without_patches_says_so(folder: Path) -> None:
+    with pytest.raises(MissingData, match="gives no grid"):
+        Encoder.encode_grid(random_encoder(), np.zeros((1, 3, 8, 8), np.float32), 2)
 
 
 def test_other_content_under_the_same_name_is_seen_anew(folder: Path) -> None:

@@ -121,3 +121,13 @@ def test_ten_photos_and_ten_captions_find_each_other(encoder: EmbeddedEncoder) -
     right = np.arange(len(PHOTOS))
     assert (similarity.argmax(axis=1) == right).sum() >= 8
     assert (similarity.argmax(axis=0) == right).sum() >= 8
+
+
+@pytest.mark.shared
+def test_grids_pool_the_backbone_s_patches(encoder: EmbeddedEncoder, shared: Path) -> None:
+    picture = Image.open(sorted((shared / "data/flickr8k/images").glob("*.jpg"))[0]).convert("RGB")
+    pixels = encoder.pixels(picture)[None]
+    grid = encoder.encode_grid(pixels, 4)
+    assert grid.shape == (1, 4, 4, 384)
+    corner = encoder.encode_grid(pixels, 16)[0, :4, 12:].mean(axis=(0, 1))
+    np.testing.assert_allclose(grid[0, 0, 3], corner, atol=1e-4)

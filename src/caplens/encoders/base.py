@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.errors import InputError, MissingData
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
@@ -65,6 +67,15 @@ class Encoder(ABC):
     @abstractmethod
     def encode_pixels(self, batch: Vectors) -> Vectors:
         """One vector per picture of a batch."""
+
+    @property
+    def grid_identity(self) -> str:
+        """What grids depend on: `identity`, or less where layers come after the patches."""
+        return self.identity
+
+    def encode_grid(self, batch: Vectors, side: int) -> Vectors:
+        """What the image tower sees where: (pictures, side, side, width), patches averaged to so many cells."""
+        raise MissingData(f"{self.name} gives no grid of a picture; use the embedded encoder or a CLIP ViT")
 
     @abstractmethod
     def tokenise(self, text: str) -> tuple[list[int], bool]:
@@ -146,6 +157,23 @@ def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def pool_grid(patches: Vectors, side: int) -> Vectors:
+    """Average (pictures, patches, width), patches row by row of a square, to side by side cells.
+
+    Where the sides do not divide, neighbouring cells share a patch.
+
+    >>> pool_grid(np.arange(9, dtype=np.float32).reshape(1, 9, 1), 2)[0, :, :, 0].tolist()
+    [[2.0, 3.0], [5.0, 6.0]]
+    """
+    rows = round(patches.shape[1] ** 0.5)
+    if not 1 <= side <= rows:
+        raise InputError(f"a picture has {rows} by {rows} patches, which give no grid of {side} by {side}")
+    square = patches.reshape(len(patches), rows, rows, -1)
+    spans = [slice(cell * rows // side, -(-(cell + 1) * rows // side)) for cell in range(side)]
+    bands = np.stack([square[:, span].mean(axis=1) for span in spans], axis=1)
+    return np.stack([bands[:, :, span].mean(axis=2) for span in spans], axis=2)
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens import weights
-from caplens.encoders.base import Encoder, TokenVectors, Vectors
+from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
 from caplens.encoders.clip_layouts import State, read_state, to_hub
 from caplens.encoders.clip_tokens import ClipTokeniser
 from caplens.errors import InputError, MissingData
@@ -77,6 +77,13 @@ class ClipEncoder(Encoder):
 
         with torch.inference_mode():
             return _array(self.model.visual_projection(torch.from_numpy(self.image_features(batch))))
+
+    def encode_grid(self, batch: Vectors, side: int) -> Vectors:
+        import torch
+
+        with torch.inference_mode():
+            states = self.model.vision_model(pixel_values=torch.from_numpy(batch)).last_hidden_state
+        return pool_grid(_array(states[:, 1:]), side)
 
     def tokenise(self, text: str) -> tuple[list[int], bool]:
         return self._tokeniser(text)

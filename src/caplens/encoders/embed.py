@@ -24,7 +24,7 @@ NO_MEDIA = "no {} was given"
 
 @dataclass(frozen=True)
 class Seen:
-    """One vector per picture, NaN where there is none, and the reason by row."""
+    """One vector (or grid of vectors) per picture, NaN where there is none, and the reason by row."""
 
     vectors: Vectors
     failures: dict[int, str] = field(default_factory=dict)
@@ -50,8 +50,27 @@ class Embedder:
 
     def images(self, media: Sequence[Media | None]) -> Seen:
         """Encode every picture once, decoding the next ones meanwhile."""
+        identity = self.encoder.identity + self.encoder.preprocessing
+        return self._look_at_all(media, identity, "image", self.encoder.encode_pixels, (self.encoder.dimension,))
+
+    def grids(self, media: Sequence[Media | None], side: int) -> Seen:
+        """What is where in every picture: (pictures, side, side, width)."""
+        identity = self.encoder.grid_identity + self.encoder.preprocessing
+        return self._look_at_all(
+            media, identity, f"grid {side}", lambda batch: self.encoder.encode_grid(batch, side), (side, side, -1)
+        )
+
+    def _look_at_all(
+        self,
+        media: Sequence[Media | None],
+        identity: str,
+        kind: str,
+        encode: Callable[[Vectors], Vectors],
+        shape: tuple[int, ...],
+    ) -> Seen:
+        """One array of this shape per picture; its last axis may be -1, as long as the encoder pleases."""
         rows = _rows_by_media(media)
-        vectors = np.full((len(media), self.encoder.dimension), np.nan, np.float32)
+        found: dict[int, Vectors] = {}
         failures: dict[int, str] = {}
         self._missing(media, "image", failures)
         waiting: list[tuple[list[int], bytes, Vectors]] = []
@@ -61,15 +80,15 @@ class Embedder:
             nonlocal done
             if not waiting:
                 return
-            made = self.encoder.encode_pixels(np.stack([pixels for _, _, pixels in waiting]))
-            self.cache.put({key: row[None] for (_, key, _), row in zip(waiting, made, strict=True)})
+            made = encode(np.stack([pixels for _, _, pixels in waiting]))
+            self.cache.put({key: np.atleast_2d(row) for (_, key, _), row in zip(waiting, made, strict=True)})
             for (places, _, _), row in zip(waiting, made, strict=True):
-                vectors[places] = row
+                found.update(dict.fromkeys(places, row))
             done += len(waiting)
             waiting.clear()
             self._report("pictures", done, len(rows))
 
-        for places, outcome in ahead(self._look, rows.values()):
+        for places, outcome in ahead(lambda entry: self._look(entry, identity, kind), rows.values()):
             if isinstance(outcome, InputError):
                 self._fail(outcome, places, failures)
                 done += 1
@@ -78,21 +97,27 @@ class Embedder:
                 if len(waiting) == self.encoder.image_batch:
                     flush()
             else:
-                vectors[places] = outcome
+                found.update(dict.fromkeys(places, outcome.reshape(shape)))
                 done += 1
         flush()
         self._report("pictures", len(rows), len(rows))
+        width = next((row.shape[-1] for row in found.values()), max(shape[-1], 0))
+        vectors = np.full((len(media), *shape[:-1], width), np.nan, np.float32)
+        for place, row in found.items():
+            vectors[place] = row
         return Seen(vectors, failures)
 
-    def _look(self, entry: tuple[Media, list[int]]) -> tuple[list[int], InputError | tuple[bytes, Vectors] | Vectors]:
-        """In a thread: a picture's vector from the cache, else its key and pixels, else what is wrong with it."""
+    def _look(
+        self, entry: tuple[Media, list[int]], identity: str, kind: str
+    ) -> tuple[list[int], InputError | tuple[bytes, Vectors] | Vectors]:
+        """In a thread: what the cache knows of a picture, else its key and pixels, else what is wrong with it."""
         media, places = entry
         try:
             data = read_media(media, allow_urls=self.allow_urls)
-            key = key_of(self.encoder.identity + self.encoder.preprocessing, "image", data)
+            key = key_of(identity, kind, data)
             known = self.cache.get([key])
             if key in known:
-                return places, known[key][0]
+                return places, known[key]
             return places, (key, self.encoder.pixels(decode_image(data, media_name(media))))
         except InputError as error:
             return places, error

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from caplens import weights
-from caplens.encoders.base import Encoder, TokenVectors, Vectors
+from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
 from caplens.errors import InputError, MissingData
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 STD = np.array([0.229, 0.224, 0.225], np.float32)
 BACKBONES = {"dinov2-vits14": "/norm/Add_1_output_0", "tinyvit-5m": "/head/norm/Transpose_output_0"}
 """Image backbones and the inner tensor that is read: tokens after the last norm; the pooled map before its norm."""
+GRID = "dinov2-vits14"
+"""The backbone whose patches make a grid."""
 TEXT = "all-MiniLM-L6-v2"
 SHIPPED = ("contrastive", "pac")
 """Heads that come with caplens."""
@@ -98,6 +100,15 @@ class EmbeddedEncoder(Encoder):
     def encode_pixels(self, batch: Vectors) -> Vectors:
         return self._image(self._backbones.image_features(batch))
 
+    @property
+    def grid_identity(self) -> str:
+        """Grids come from a frozen backbone: other heads do not change them."""
+        (file,) = weights.models()[GRID].files.values()
+        return f"{GRID}@{file.sha256[:12]}"
+
+    def encode_grid(self, batch: Vectors, side: int) -> Vectors:
+        return pool_grid(self._backbones.patches(batch), side)
+
     def tokenise(self, text: str) -> tuple[list[int], bool]:
         return self._backbones.tokenise(text)
 
@@ -137,9 +148,13 @@ class Backbones:
 
     def image_features(self, batch: Vectors) -> Vectors:
         """Class token, mean patch and mean patch of the second backbone, side by side."""
-        tokens = self._run("dinov2-vits14", batch)
+        tokens = self._run(GRID, batch)
         second = self._run("tinyvit-5m", batch).reshape(len(batch), -1)
         return np.concatenate([tokens[:, 0], tokens[:, 1:].mean(axis=1), second], axis=1)
+
+    def patches(self, batch: Vectors) -> Vectors:
+        """Every patch of the first backbone, row by row: (pictures, 256, 384)."""
+        return self._run(GRID, batch)[:, 1:]
 
     def _run(self, name: str, batch: Vectors) -> Vectors:
         from onnxruntime import InferenceSession
