@@ -138,7 +138,7 @@ def test_details_say_what_matched_what(own_data: Path) -> None:
         ("aged", "paraphrase", "old"),
         ("barn", "wrong", None),
     ]
-    assert detail["missing"] == ["house"]
+    assert detail["missing"] == [{"text": "house"}]
     assert detail["note"] == "closest reference: a pup sits in front of an old house"
     assert result.details[:1] == [detail]
     json.dumps(list(pickle.loads(pickle.dumps(result.details))))
@@ -232,7 +232,7 @@ def test_beyond_the_search_stems_match_where_words_do_not(own_data: Path) -> Non
     assert result.statistics[0, 4:].tolist() == [1202, 3]
     statuses = [word.get("status") for word in result.details[0]["words"]]
     assert statuses == ["stem", "stem", *["exact"] * 1200]
-    assert result.details[0]["missing"] == ["runs", "bird"]
+    assert result.details[0]["missing"] == [{"text": "runs"}, {"text": "bird"}]
 
 
 def test_a_text_equal_to_its_reference_scores_one_however_long(own_data: Path) -> None:

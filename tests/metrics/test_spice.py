@@ -50,7 +50,7 @@ def test_details_name_what_is_right_wrong_and_missing() -> None:
         {"text": ["car", "red"], "status": "right", "kind": "attribute"},
         {"text": ["car", "two"], "status": "wrong", "kind": "attribute"},
     ]
-    assert details["missing"] == ["street"]
+    assert details["missing"] == [{"text": "street"}]
     # One of one object here, one of two there; red is a colour, two and three are counts.
     assert details["categories"] == {
         "Object": pytest.approx(2 / 3),
@@ -190,7 +190,7 @@ def test_the_original_program_is_asked_and_read(jar: Path, tmp_path: Path) -> No
     result = spice(["A dog.", "a cat"], [["one"], ["one", "two"]], backend="java", jar=jar, memory="3G")
     assert result.scores.tolist() == [0.1, 0.2]  # answers come in another order
     assert result.details[1]["tuples"][0] == {"text": ["cat"], "status": "right", "kind": "object"}
-    assert result.details[0]["missing"] == ["grass"]
+    assert result.details[0]["missing"] == [{"text": "grass"}]
     assert result.details[0]["categories"]["Count"] == 0.5
     assert result.details[0]["categories"]["Size"] is None
     assert result.signature.startswith("spice|backend:java|")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caplens.bench import agreement
 from caplens.bench.agreement import Correlation, Ints, Masks
+from caplens.details import AnyDetails
 from caplens.metrics.base import Floats, Metric
 
 Rows = NDArray[np.intp]
@@ -44,7 +45,7 @@ class Trial:
     signature: str
     notes: tuple[str, ...] = ()
     failures: Mapping[int, str] | None = None
-    details: list[dict[str, Any]] | None = None
+    details: list[AnyDetails] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

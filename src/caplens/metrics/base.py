@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.captions import CaptionSet
+from caplens.details import AnyDetails, Details, read_details
 from caplens.errors import CaplensWarning, MissingData
 
 Floats = NDArray[np.float64]
@@ -65,7 +66,7 @@ class Statistics:
 
     rows: Floats
     """(captions, columns); for a metric that is a plain mean, one column: the scores."""
-    details: Sequence[dict[str, Any]] | None = None
+    details: Sequence[AnyDetails] | None = None
     notes: tuple[str, ...] = ()
     """What the reader of the number should know: truncated captions, unknown words, a missing module."""
     failures: Mapping[int, str] = field(default_factory=dict)
@@ -84,9 +85,13 @@ class Result:
     signature: str
     statistics: Floats
     metric: Metric = field(repr=False, compare=False)
-    details: Sequence[dict[str, Any]] | None = None
+    details: Sequence[AnyDetails] | None = None
     notes: tuple[str, ...] = ()
     failures: Mapping[int, str] = field(default_factory=dict)
+
+    def explained(self, row: int) -> Details:
+        """What the metric says about one caption, with its types (docs/details.md); empty if it does not explain."""
+        return {} if self.details is None else read_details(self.details[row])
 
 
 class Metric(ABC):

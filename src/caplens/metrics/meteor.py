@@ -14,11 +14,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import ClassVar
 
 import numpy as np
 
 from caplens import weights
+from caplens.details import Details, LazyDetails, Status, Word
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Progress, Statistics, Workspace, reference_counts, register
 from caplens.native._kernels import Meteor as Kernel
@@ -30,7 +31,7 @@ from caplens.text.ngrams import Tokenizer, tokenizer_name
 # The parameters tuned for ranking in English: weight of recall, and exponent and weight of the penalty. The kernel has
 # them too, and δ = 0.75 (content words) and the weights of the modules, 1, 0.6, 0.8, 0.6.
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
-MODULES = ("exact", "stem", "synonym", "paraphrase")
+MODULES: tuple[Status, ...] = ("exact", "stem", "synonym", "paraphrase")
 
 
 @register
@@ -137,7 +138,7 @@ def _data_fact(kernel: Kernel) -> dict[str, str]:
     return {"data": "+".join(sha[:8] for sha in strange)} if strange else {}
 
 
-def _notes(used: list[str], long_captions: int) -> tuple[str, ...]:
+def _notes(used: Sequence[str], long_captions: int) -> tuple[str, ...]:
     notes = []
     absent = [module for module in MODULES if module not in used]
     if absent:
@@ -151,8 +152,8 @@ def _notes(used: list[str], long_captions: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Alignments(Sequence[dict[str, Any]]):
-    """What each caption's words were aligned with, worked out for the captions somebody looks at."""
+class Alignments(LazyDetails):
+    """What each caption's words were aligned with."""
 
     indexes: Indexes
     captions: list[str]
@@ -162,15 +163,9 @@ class Alignments(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.captions)
 
-    @overload
-    def __getitem__(self, row: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, row: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(row, slice):
-            return [self[place] for place in range(*row.indices(len(self)))]
+    def of(self, row: int) -> Details:
         caption, reference = words_of(self.captions[row]), words_of(self.references[row])
-        words: list[dict[str, str]] = [_unmatched(word) for word in caption]
+        words: list[Word] = [_unmatched(word) for word in caption]
         left = dict(enumerate(reference))
         for module, start, length, other, other_length in _kernel(self.indexes).align(
             self.captions[row], self.references[row]
@@ -184,10 +179,10 @@ class Alignments(Sequence[dict[str, Any]]):
                 del left[place]
         return {
             "words": words,
-            "missing": [word for word in left.values() if word not in FUNCTION_WORDS],
+            "missing": [{"text": word} for word in left.values() if word not in FUNCTION_WORDS],
             "note": f"closest reference: {' '.join(reference)}",
         }
 
 
-def _unmatched(word: str) -> dict[str, str]:
+def _unmatched(word: str) -> Word:
     return {"text": word} if word in FUNCTION_WORDS else {"text": word, "status": "wrong"}

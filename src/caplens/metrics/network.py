@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
 
 import numpy as np
 
+from caplens.details import Contribution, Details, LazyDetails
 from caplens.errors import InputError
 from caplens.files import write_atomically
 from caplens.metrics.base import Floats
@@ -107,8 +106,8 @@ def logistic(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Contributions(Sequence[dict[str, Any]]):
-    """Why each caption has its score, worked out for the captions somebody looks at."""
+class Contributions(LazyDetails):
+    """Why each caption has its score."""
 
     network: Network
     features: Floats
@@ -116,17 +115,11 @@ class Contributions(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.features)
 
-    @overload
-    def __getitem__(self, row: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, row: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(row, slice):
-            return [self[place] for place in range(*row.indices(len(self)))]
+    def of(self, row: int) -> Details:
         values = self.features[row]
         shares = self.network.contributions(values[None])[0]
         named = zip(self.network.features, values.tolist(), shares.tolist(), strict=True)
-        made = [{"name": name, "value": value, "share": share} for name, value, share in named]
+        made: list[Contribution] = [{"name": name, "value": value, "share": share} for name, value, share in named]
         usual = float(self.network(self.network.usual[None])[0])
         return {
             "note": f"a usual caption scores {usual:.3f}; the bars say what moves this one away from it",

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caplens.details import Details
 from caplens.errors import InputError, MissingData
 from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
 from caplens.text.claims import Claims
@@ -111,7 +112,7 @@ class Spice(Metric):
 
     def _score(
         self, candidates: list[str], references: list[tuple[str, ...]], work: Workspace
-    ) -> tuple[list[float], list[dict[str, Any]]]:
+    ) -> tuple[list[float], list[Details]]:
         claims = self.claims()
         parsed = claims.of(
             [*candidates, *(text for texts in references for text in texts)],
@@ -151,7 +152,7 @@ def categories(claim: Claim) -> list[str]:
     return [kind, *(name for name, words in ADJECTIVES.items() if not words.isdisjoint(claim.concepts[1].words))]
 
 
-def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> dict[str, Any]:
+def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> Details:
     counts = {name: [0, 0, 0] for name in CATEGORIES}
     for claim, matched in zip(mine, found, strict=True):
         for name in categories(claim):
@@ -167,7 +168,7 @@ def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> dict[
             for claim, matched in zip(mine, found, strict=True)
         ],
         "missing": [
-            str(claim.concepts[0])
+            {"text": str(claim.concepts[0])}
             for claim in theirs
             if len(claim.concepts) == 1 and not any(claim.concepts[0].resembles(own) for own in objects)
         ],
@@ -175,7 +176,7 @@ def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> dict[
     }
 
 
-def _jar_details(answer: dict[str, Any]) -> dict[str, Any]:
+def _jar_details(answer: dict[str, Any]) -> Details:
     scores = {"Count" if name == "Cardinality" else name: score["f"] for name, score in answer["scores"].items()}
     return {
         "tuples": [
@@ -187,7 +188,7 @@ def _jar_details(answer: dict[str, Any]) -> dict[str, Any]:
             for entry in answer.get("test_tuples", [])
         ],
         "missing": [
-            entry["tuple"][0]
+            {"text": entry["tuple"][0]}
             for entry in answer.get("ref_tuples", [])
             if len(entry["tuple"]) == 1 and not entry["truth_value"]
         ],

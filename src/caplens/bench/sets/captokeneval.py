@@ -12,12 +12,14 @@ from caplens.bench.base import RatingSet, Task, number_units, rating_set, requir
 from caplens.bench.data import DataFolders, read_json
 from caplens.bench.figures import Figure, ItemFigure, Scored
 from caplens.captions import CaptionSet
+from caplens.details import PARTLY, AnyDetails
+from caplens.details import RIGHT as FULLY_RIGHT
 from caplens.errors import InputError
 from caplens.metrics.base import Floats
 
 SAME_REGION = 0.5
 """Overlap (intersection over union) from which a region of the metric stands for an annotated one."""
-RIGHT = frozenset({"right", "exact", "mentioned", "stem", "synonym", "paraphrase", "partly"})
+RIGHT = FULLY_RIGHT | PARTLY
 WRONG = frozenset({"wrong"})
 
 
@@ -57,7 +59,7 @@ class CapTokenEval(RatingSet):
             source=path.name,
         )
         figures: list[Figure] = []
-        judges: tuple[tuple[str, Callable[[dict[str, Any], dict[str, Any]], list[float]]], ...] = (
+        judges: tuple[tuple[str, Callable[[dict[str, Any], AnyDetails], list[float]]], ...] = (
             ("words", _words_right),
             ("regions", _regions_right),
         )
@@ -81,7 +83,7 @@ class _Judge:
         self,
         rows: Sequence[dict[str, Any]],
         key: str,
-        verdicts: Callable[[dict[str, Any], dict[str, Any]], list[float]],
+        verdicts: Callable[[dict[str, Any], AnyDetails], list[float]],
     ) -> None:
         self.rows, self.key, self.verdicts = rows, key, verdicts
 
@@ -94,7 +96,7 @@ class _Judge:
         )
 
 
-def _words_right(row: dict[str, Any], detail: dict[str, Any]) -> list[float]:
+def _words_right(row: dict[str, Any], detail: AnyDetails) -> list[float]:
     """1 per annotated word whose verdict agrees, NaN for a word that the metric does not judge."""
     judged: dict[str, deque[bool]] = {}
     for word in detail.get("words", []):
@@ -107,7 +109,7 @@ def _words_right(row: dict[str, Any], detail: dict[str, Any]) -> list[float]:
     return values
 
 
-def _regions_right(row: dict[str, Any], detail: dict[str, Any]) -> list[float]:
+def _regions_right(row: dict[str, Any], detail: AnyDetails) -> list[float]:
     regions = detail.get("regions", [])
     values = []
     for annotated in row["regions"]:

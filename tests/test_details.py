@@ -1,0 +1,71 @@
+"""The typed structure of `.details`: every metric keeps to it, and what does not is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.toys import Overlap, Picky
+
+import caplens
+from caplens.details import Details, LazyDetails, left_out, read_details, wrong_words
+from caplens.errors import InputError
+from caplens.metrics.network import Contributions, Network
+
+
+class Counted(LazyDetails):
+    """Says its row, and counts how often it was asked."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.asked = rows, 0
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def of(self, row: int) -> Details:
+        self.asked += 1
+        return {"note": str(row)}
+
+
+def test_lazy_details_behave_like_a_list() -> None:
+    lazy = Counted(4)
+    assert lazy.asked == 0
+    assert [entry["note"] for entry in lazy] == ["0", "1", "2", "3"]
+    assert lazy[-1] == {"note": "3"}
+    assert lazy[1:3] == [{"note": "1"}, {"note": "2"}]
+    with pytest.raises(IndexError):
+        lazy[4]
+
+
+def test_a_result_reads_its_details_with_their_types() -> None:
+    report = caplens.evaluate(["a cat flies"], [["a cat sleeps"]], metrics=[Picky(), Overlap()])
+    details = report["toy-overlap"].explained(0)
+    assert wrong_words(details) == ["flies"]
+    assert left_out(details) == ["sleeps"]
+    assert report["toy-picky"].explained(0) == {}
+
+
+def test_contributions_are_details() -> None:
+    layers = ((np.ones((2, 1)), np.zeros(1)),)
+    network = Network(("one", "two"), layers, np.zeros(2), np.ones(2), np.full(2, 0.5))
+    made = read_details(Contributions(network, np.array([[1.0, 0.5]]))[0])
+    assert [entry["name"] for entry in made["contributions"]] == ["one", "two"]
+    assert made["contributions"][1]["share"] == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"words": "a cat"}, "words: details have a str"),
+        ({"words": ["a"]}, r"words\[0\]: details have 'a'"),
+        ({"words": [{"status": "wrong"}]}, r"words\[0\]"),
+        ({"missing": ["a", 7]}, r"missing\[1\]"),
+        ({"regions": [{"box": [0, 0, 1]}]}, "left, top, right, bottom"),
+        ({"words": [{"text": "a", "regions": [0]}]}, "region 0 of 0"),
+        ({"contributions": [{"value": 1}]}, r"contributions\[0\]"),
+    ],
+)
+def test_another_shape_is_refused_by_name(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_details(entry)
