@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.nn.utils.rnn import pack_sequence  # noqa: E402
+
 from caplens.captioning.aoanet import AoANet, AoANetConfig, Memory  # noqa: E402
 from caplens.captioning.decode import beam_search, greedy, sample  # noqa: E402
 from caplens.captioning.vocabulary import END, UNKNOWN, Vocabulary  # noqa: E402
@@ -34,7 +36,7 @@ def log_probability(model: AoANet, memory: Memory, picture: int, words: list[int
     """Of a whole caption, end included, by teacher forcing."""
     one = Memory(*(tensor[picture : picture + 1] for tensor in memory))
     with torch.no_grad():
-        scores = model(one, torch.tensor([[END, *words[:-1]]]))[0]
+        scores = model(one, pack_sequence([torch.tensor([END, *words[:-1]])]))
     return sum(float(scores[position, word]) for position, word in enumerate(words))
 
 

@@ -12,9 +12,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from caplens.captioning.captioner import Captioner  # noqa: E402
+from caplens.captioning.captioner import Captioner, Sight  # noqa: E402
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner  # noqa: E402
 
+SIGHT = Sight("random", "none", 1)
 CONFIG = CaptionerConfig(
     width=64,
     heads=4,
@@ -45,7 +46,7 @@ def pictures() -> Pictures:
 def learned(pictures: Pictures, tmp_path_factory: pytest.TempPathFactory) -> tuple[Captioner, Path]:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("learned")
-    return train_captioner(pictures, CONFIG, "random", folder), folder
+    return train_captioner(pictures, CONFIG, SIGHT, folder), folder
 
 
 def test_cross_entropy_learns_twenty_pictures_by_heart(learned: tuple[Captioner, Path], pictures: Pictures) -> None:
@@ -69,7 +70,7 @@ def test_the_reward_rises_in_the_self_critical_phase(
         baseline=baseline,
         reward=metric,
     )
-    train_captioner(pictures, config, "random", tmp_path)
+    train_captioner(pictures, config, SIGHT, tmp_path)
     rewards = [json.loads(line).get("reward") for line in (tmp_path / "curve.jsonl").read_text().splitlines()][6:]
     assert np.mean(rewards[-5:]) > 1.2 * np.mean(rewards[:5])
 
@@ -78,7 +79,7 @@ def test_a_run_that_was_stopped_ends_the_same(
     pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(CONFIG, cross_entropy_epochs=2, self_critical_epochs=2, dropout=0.2, reward="cider-d")
-    whole = train_captioner(pictures, config, "random", tmp_path / "whole")
+    whole = train_captioner(pictures, config, SIGHT, tmp_path / "whole")
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -86,7 +87,7 @@ def test_a_run_that_was_stopped_ends_the_same(
     with monkeypatch.context() as patched:
         patched.setattr("caplens.reward.Reward.leave_one_out", stop)  # Ctrl-C in the third epoch
         with pytest.raises(KeyboardInterrupt):
-            train_captioner(pictures, config, "random", tmp_path / "parts")
-    resumed = train_captioner(pictures, config, "random", tmp_path / "parts")
+            train_captioner(pictures, config, SIGHT, tmp_path / "parts")
+    resumed = train_captioner(pictures, config, SIGHT, tmp_path / "parts")
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name

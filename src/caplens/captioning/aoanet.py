@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import PackedSequence
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Memory(NamedTuple):
     values: Tensor
     mean: Tensor
 
+    def select(self, rows: Tensor | slice) -> Memory:
+        """What belongs to these rows, in this order."""
+        return Memory(*(tensor[rows] for tensor in self))
+
     def repeat(self, times: int) -> Memory:
         """Every picture `times` times in a row, for several captions of each."""
         return Memory(*(tensor.repeat_interleave(times, dim=0) for tensor in self))
@@ -44,7 +49,7 @@ class State(NamedTuple):
     cell: Tensor
     context: Tensor
 
-    def select(self, rows: Tensor) -> State:
+    def select(self, rows: Tensor | slice) -> State:
         """The states of these rows, in this order."""
         return State(*(tensor[rows] for tensor in self))
 
@@ -116,22 +121,35 @@ class AoANet(nn.Module):
         return State(zeros, zeros, zeros)
 
     def step(self, words: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
-        """Log-probabilities of the next word after these, and the new state (eq. 8–10)."""
+        """Log-probabilities of the next word after these, and the new state."""
+        state = self._advance(words, memory, state)
+        return self._next_word(state.context), state
+
+    def forward(self, memory: Memory, words: PackedSequence) -> Tensor:
+        """Log-probabilities of every next word given the true words before it: (all words, vocabulary).
+
+        Captions are packed, the longest first: those that ended cost nothing.
+        """
+        state = self.start(memory)
+        contexts = []
+        for now in torch.split(words.data, words.batch_sizes.tolist()):
+            going = slice(len(now))
+            memory, state = memory.select(going), state.select(going)
+            state = self._advance(now, memory, state)
+            contexts.append(state.context)
+        return self._next_word(torch.cat(contexts))
+
+    def _advance(self, words: Tensor, memory: Memory, state: State) -> State:
+        """The state after one more word (eq. 8–9)."""
         inputs = torch.cat([self.dropout(self.embed_words(words)), memory.mean + state.context], dim=-1)
         hidden, cell = self.lstm(inputs, (state.hidden, state.cell))
         query = self.query(hidden)
         attended = attend(split_heads(query[:, None], self.config.heads), memory.keys, memory.values)[:, 0]
-        context = self.on_attention(attended, hidden)
-        return functional.log_softmax(self.predict(self.dropout(context)), dim=-1), State(hidden, cell, context)
+        return State(hidden, cell, self.on_attention(attended, hidden))
 
-    def forward(self, memory: Memory, words: Tensor) -> Tensor:
-        """Log-probabilities of every next word given the true words before it: (captions, words, vocabulary)."""
-        state = self.start(memory)
-        steps = []
-        for position in range(words.shape[1]):
-            scores, state = self.step(words[:, position], memory, state)
-            steps.append(scores)
-        return torch.stack(steps, dim=1)
+    def _next_word(self, context: Tensor) -> Tensor:
+        """Eq. 10."""
+        return functional.log_softmax(self.predict(self.dropout(context)), dim=-1)
 
 
 def split_heads(tensor: Tensor, heads: int) -> Tensor:

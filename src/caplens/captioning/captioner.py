@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -15,16 +15,28 @@ from caplens.captioning.decode import beam_search
 from caplens.captioning.vocabulary import Vocabulary
 from caplens.errors import InputError
 from caplens.files import atomic_path
+from caplens.vision.images import first_line
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a captioner looks at: the grids of an encoder."""
+
+    encoder: str
+    """What `load_encoder` calls it."""
+    identity: str
+    """Which weights it has: the encoder's `grid_identity`."""
+    side: int
+    """Cells along a side of the grid."""
 
 
 @dataclass
 class Captioner:
-    """Says what is in a picture, given the features of the encoder it was trained on."""
+    """Says what is in a picture, given the features it was trained on."""
 
     model: AoANet
     vocabulary: Vocabulary
-    encoder: str
-    """Name of the encoder whose features it reads."""
+    sight: Sight
     longest: int = 20
 
     @torch.no_grad()
@@ -39,18 +51,18 @@ class Captioner:
         return texts
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write network, words and encoder name."""
+        """Write network (in half precision), words and what it looks at."""
         from safetensors.torch import save_file
 
         about = {
-            "config": json.dumps(self.model.config.to_dict()),
-            "words": json.dumps(self.vocabulary.words, ensure_ascii=False),
-            "encoder": self.encoder,
-            "longest": str(self.longest),
+            "config": self.model.config.to_dict(),
+            "words": self.vocabulary.words,
+            "sight": asdict(self.sight),
+            "longest": self.longest,
         }
-        tensors = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
+        tensors = {name: tensor.half().contiguous() for name, tensor in self.model.state_dict().items()}
         with atomic_path(path) as temporary:
-            save_file(tensors, temporary, metadata=about)
+            save_file(tensors, temporary, metadata={"caplens": json.dumps(about, sort_keys=True)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Captioner:
@@ -61,10 +73,10 @@ class Captioner:
             raise InputError("there is no captioner here", where=str(path), remedy="caplens train captioner makes one")
         try:
             with safe_open(path, framework="pt") as file:
-                about = file.metadata() or {}
+                about = json.loads((file.metadata() or {})["caplens"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-            model = AoANet(AoANetConfig(**json.loads(about["config"])))
-        except (SafetensorError, KeyError) as error:
-            raise InputError(f"not a captioner ({error})", where=str(path)) from None
-        model.load_state_dict(tensors)
-        return cls(model, Vocabulary(tuple(json.loads(about["words"]))), about["encoder"], int(about["longest"]))
+            model = AoANet(AoANetConfig(**about["config"]))
+            model.load_state_dict(tensors)
+            return cls(model, Vocabulary(tuple(about["words"])), Sight(**about["sight"]), about["longest"])
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"not a captioner ({first_line(error)})", where=str(path)) from None

@@ -37,22 +37,28 @@ def sample(model: AoANet, memory: Memory, longest: int, generator: torch.Generat
 def _roll(model: AoANet, memory: Memory, longest: int, generator: torch.Generator | None) -> Decoded:
     state = model.start(memory)
     words = memory.mean.new_zeros(len(memory.mean), dtype=torch.long)
-    going = torch.ones_like(words, dtype=torch.bool)
-    chosen, gained = [], []
-    for _ in range(longest):
+    rows = torch.arange(len(words), device=words.device)  # the captions still worked on
+    everything = torch.full((len(words), longest), END, device=words.device)
+    gained = []
+    for position in range(longest):
         scores, state = model.step(words, memory, state)
         scores = _without_unknown(scores)
-        if generator is None:
-            words = scores.argmax(dim=-1)
-        else:
-            words = torch.multinomial(scores.detach().exp(), 1, generator=generator)[:, 0]
-        words = torch.where(going, words, END)
-        chosen.append(words)
-        gained.append(torch.where(going, scores.gather(1, words[:, None])[:, 0], 0.0))
-        going = going & (words != END)
+        words = scores.argmax(dim=-1) if generator is None else _draw(scores.detach(), generator)
+        everything[rows, position] = words
+        gained.append(memory.mean.new_zeros(len(everything)).index_put((rows,), scores.gather(1, words[:, None])[:, 0]))
+        going = words != END
         if not going.any():
             break
-    return Decoded(torch.stack(chosen, dim=1), torch.stack(gained, dim=1))
+        rows, words = rows[going], words[going]
+        memory, state = memory.select(going), state.select(going)
+    return Decoded(everything[:, : position + 1], torch.stack(gained, dim=1))
+
+
+def _draw(scores: Tensor, generator: torch.Generator) -> Tensor:
+    """One word per row, by its place in the cumulative distribution: one random number a row, not one a word."""
+    cumulative = scores.exp().cumsum(dim=1)
+    chance = torch.rand(len(scores), 1, generator=generator).to(scores.device) * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, chance, right=True)[:, 0].clamp(max=scores.shape[1] - 1)
 
 
 @torch.no_grad()

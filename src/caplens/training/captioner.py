@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_sequence
 
 from caplens.captioning.aoanet import AoANet, AoANetConfig
-from caplens.captioning.captioner import Captioner
+from caplens.captioning.captioner import Captioner, Sight
 from caplens.captioning.decode import greedy, sample
 from caplens.captioning.vocabulary import END, Vocabulary
+from caplens.metrics import load_metric
 from caplens.metrics.base import Progress, silent
 from caplens.reward import Reward
 from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
@@ -30,9 +32,12 @@ class CaptionerConfig:
     heads: int = 8
     refining_layers: int = 3
     dropout: float = 0.3
+    grid: int = 4
+    """Cells along a side of the grid that the captioner looks at."""
     least_count: int = 5
     longest: int = 20
-    batch: int = 64
+    batch: int = 32
+    """Pictures at a time, each with all its references or all its samples."""
     cross_entropy_epochs: int = 8
     learning_rate: float = 5e-4
     self_critical_epochs: int = 5
@@ -57,24 +62,20 @@ class Pictures:
 def train_captioner(
     pictures: Pictures,
     config: CaptionerConfig,
-    encoder: str,
+    sight: Sight,
     folder: str | os.PathLike[str],
     progress: Progress = silent,
+    start: Captioner | None = None,
 ) -> Captioner:
-    """Train, or go on where the folder's checkpoint stands, and write `captioner.safetensors` into the folder."""
+    """Train, or go on where the folder's checkpoint stands, and write `captioner.safetensors` into the folder.
+
+    With `start`, its network and words are trained further; the sizes in `config` do not matter then.
+    """
+    load_metric(config.reward)  # an unknown one is known now, not after hours of cross entropy
     torch.manual_seed(config.seed)
-    vocabulary = Vocabulary.from_captions((text for texts in pictures.references for text in texts), config.least_count)
-    model = AoANet(
-        AoANetConfig(
-            features=pictures.features.shape[2],
-            vocabulary=len(vocabulary),
-            width=config.width,
-            heads=config.heads,
-            refining_layers=config.refining_layers,
-            dropout=config.dropout,
-        )
-    )
-    run = TrainingRun(folder, {**asdict(config), "encoder": encoder, "pictures": len(pictures.ids)})
+    captioner = _new(pictures, config, sight) if start is None else replace(start, longest=config.longest)
+    model, vocabulary = captioner.model, captioner.vocabulary
+    run = TrainingRun(folder, {**asdict(config), **asdict(sight), "pictures": len(pictures.ids)})
     optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     first = 0
     if (saved := run.resume()) is not None:
@@ -83,7 +84,6 @@ def train_captioner(
         model.load_state_dict({name: tensors[f"model.{name}"] for name in model.state_dict()})
         restore_optimiser(optimiser, tensors)
         torch.set_rng_state(tensors["random"])
-    captioner = Captioner(model, vocabulary, encoder, config.longest)
     total = config.cross_entropy_epochs + config.self_critical_epochs
     reward: Reward | None = None
     for epoch in range(first, total):
@@ -116,6 +116,21 @@ def train_captioner(
     return captioner
 
 
+def _new(pictures: Pictures, config: CaptionerConfig, sight: Sight) -> Captioner:
+    vocabulary = Vocabulary.from_captions((text for texts in pictures.references for text in texts), config.least_count)
+    model = AoANet(
+        AoANetConfig(
+            features=pictures.features.shape[2],
+            vocabulary=len(vocabulary),
+            width=config.width,
+            heads=config.heads,
+            refining_layers=config.refining_layers,
+            dropout=config.dropout,
+        )
+    )
+    return Captioner(model, vocabulary, sight, config.longest)
+
+
 def _batches(count: int, size: int, shuffle: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     order = shuffle.permutation(count)
     for start in range(0, count, size):
@@ -131,31 +146,21 @@ def _cross_entropy_epoch(
     config: CaptionerConfig,
     progress: Progress,
 ) -> float:
-    """Every reference of every picture once; the picture is encoded once for all its references of the batch."""
+    """Every reference of every picture once; a picture is encoded once for all its references."""
     encoded = [vocabulary.encode(texts, config.longest) for texts in pictures.references]
-    pairs = [(picture, words) for picture, texts in enumerate(encoded) for words in texts]
     total, count = 0.0, 0
-    for number, rows in enumerate(_batches(len(pairs), config.batch, shuffle)):
-        chosen = [pairs[row] for row in rows]
-        inputs, targets = _teacher_forced([words for _, words in chosen])
-        memory = model.encode(pictures.features[[picture for picture, _ in chosen]].float())
-        scores = model(memory, inputs)
-        loss = functional.nll_loss(scores.flatten(0, 1), targets.flatten(), ignore_index=-1)
+    for number, rows in enumerate(_batches(len(encoded), config.batch, shuffle)):
+        captions = [(place, words) for place, row in enumerate(rows) for words in encoded[row]]
+        captions.sort(key=lambda caption: -len(caption[1]))
+        memory = model.encode(pictures.features[rows].float())
+        memory = memory.select(torch.tensor([place for place, _ in captions]))
+        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
+        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions])
+        loss = functional.nll_loss(model(memory, inputs), targets.data)
         _update(model, optimiser, loss)
-        total, count = total + loss.item() * len(rows), count + len(rows)
-        progress("cross entropy", number * config.batch, len(pairs))
+        total, count = total + loss.item() * len(captions), count + len(captions)
+        progress("cross entropy", number * config.batch, len(encoded))
     return total / count
-
-
-def _teacher_forced(captions: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Words shifted by one: the input starts with END, the target ends with END and is -1 after it."""
-    width = max(len(words) for words in captions) + 1
-    inputs = torch.full((len(captions), width), END)
-    targets = torch.full((len(captions), width), -1)
-    for row, words in enumerate(captions):
-        inputs[row, 1 : len(words) + 1] = torch.tensor(words, dtype=torch.long)
-        targets[row, : len(words) + 1] = torch.tensor([*words, END], dtype=torch.long)
-    return inputs, targets
 
 
 def _self_critical_epoch(

@@ -25,11 +25,16 @@ Progress = Callable[[str, int, int], None]
 PICTURES_PER_FILE = 256
 
 
-class Frozen(Protocol):
-    """Towers up to the layer that is trained: CLIP before its projections, the embedded encoder before its heads."""
+class FrozenSight(Protocol):
+    """What makes features of pictures."""
 
     def pixels(self, image: Image) -> Vectors: ...
     def image_features(self, batch: Vectors) -> Vectors: ...
+
+
+class Frozen(FrozenSight, Protocol):
+    """Towers up to the layer that is trained: CLIP before its projections, the embedded encoder before its heads."""
+
     def tokenise(self, text: str) -> tuple[list[int], bool]: ...
     def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors: ...
 
@@ -97,7 +102,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 
 
 def picture_features(
-    frozen: Frozen,
+    frozen: FrozenSight,
     images: Path,
     names: Sequence[str],
     folder: Path,

@@ -1,0 +1,89 @@
+"""Picture files to captions: which files, through which encoder, under which ids."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from caplens.captioning.captioner import Captioner
+from caplens.encoders.base import Encoder
+from caplens.encoders.embed import Embedder
+from caplens.encoders.load import load_encoder
+from caplens.errors import InputError
+from caplens.metrics.base import Progress, silent
+from caplens.vision import IMAGE_SUFFIXES
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """One caption per picture that could be read; what is wrong with the others, by picture."""
+
+    pictures: list[Path]
+    captions: list[str]
+    failures: dict[Path, str]
+
+
+def picture_files(given: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The files that are given, and the pictures in the folders that are given, each once."""
+    found: dict[Path, None] = {}
+    for path in map(Path, given):
+        inside = [path]
+        if path.is_dir():
+            inside = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in IMAGE_SUFFIXES)
+            if not inside:
+                raise InputError(
+                    "no pictures are in this folder", where=str(path), remedy=", ".join(sorted(IMAGE_SUFFIXES))
+                )
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def caption_files(
+    captioner: Captioner,
+    pictures: Sequence[Path],
+    *,
+    encoder: Encoder | None = None,
+    beam: int = 3,
+    strict: bool = False,
+    progress: Progress = silent,
+) -> Captioned:
+    """Caption pictures; one that cannot be read gets a reason, or stops everything if `strict`."""
+    sight = captioner.sight
+    encoder = encoder or load_encoder(sight.encoder)
+    if encoder.grid_identity != sight.identity:
+        raise InputError(
+            f"this captioner looks at grids of {sight.identity}, and {sight.encoder} gives those of "
+            f"{encoder.grid_identity} here",
+            remedy="train it again, or use the encoder's weights of that time",
+        )
+    seen = Embedder(encoder, strict=strict, progress=progress).grids(list(pictures), sight.side)
+    usable = [row for row in range(len(pictures)) if row not in seen.failures]
+    captions: list[str] = []
+    if usable:
+        captions = captioner.caption(torch.from_numpy(seen.vectors[usable]).flatten(1, 2), beam)
+    return Captioned(
+        [pictures[row] for row in usable], captions, {pictures[row]: reason for row, reason in seen.failures.items()}
+    )
+
+
+def picture_ids(pictures: Sequence[Path], known: Iterable[str] = ()) -> list[str]:
+    """The id of each picture: its name as `known` ids have it, else without its ending, or whole if two would meet.
+
+    >>> picture_ids([Path("in/COCO_val2014_000000000136.jpg"), Path("cat.png")], known=["136", "cat.png"])
+    ['136', 'cat.png']
+    >>> picture_ids([Path("a/1.jpg"), Path("b/1.jpg"), Path("b/2.jpg")])
+    ['a/1.jpg', 'b/1.jpg', '2']
+    """
+    ids = set(known)
+    stems = Counter(path.stem for path in pictures)
+    found = []
+    for path in pictures:
+        number = path.stem.rpartition("_")[2].lstrip("0")
+        fitting = [name for name in (path.stem, path.name, number) if name in ids]
+        found.append(fitting[0] if fitting else path.stem if stems[path.stem] == 1 else str(path))
+    return found

@@ -1,0 +1,73 @@
+"""`caplens caption`: say what is in pictures, in a file that `caplens score` reads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+
+
+def command(
+    images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.jsonl", help="Write captions for `caplens score`.")
+    ] = None,
+    references: Annotated[
+        Path | None, typer.Option("--references", "-r", help="References to put beside the captions, in any layout.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="A captioner of `caplens train captioner`; default: the one that comes along.")
+    ] = None,
+    beam: Annotated[int, typer.Option(min=1, help="Captions kept while searching; 1 is greedy.")] = 3,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
+    json: JsonTarget = None,
+) -> None:
+    """Caption pictures with a small captioner that knows the kind of pictures in Flickr8k."""
+    from caplens.captioning import need_torch
+
+    need_torch()
+    from caplens.captioning.captioner import Captioner
+    from caplens.captioning.files import caption_files, picture_files, picture_ids
+    from caplens.errors import InputError
+    from caplens.files import json_text, write_atomically
+    from caplens.readers import read_references
+    from caplens.weights import shipped
+
+    pictures = picture_files(images)
+    known = {} if references is None else read_references(references)
+    captioner = Captioner.load(weights or shipped("captioner"))
+    with progress_bar() as progress:
+        made = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress)
+    for picture, reason in made.failures.items():
+        print(f"{picture} was not captioned: {reason}", file=sys.stderr)
+    if not made.pictures:
+        raise InputError("none of the pictures can be read")
+    ids = picture_ids(made.pictures, known)
+    if references is not None and not set(ids) & set(known):
+        raise InputError(f"none of the pictures is in it (first id: {ids[0]!r})", where=str(references))
+
+    def rows(target: Path | None) -> list[dict[str, Any]]:
+        """Paths are relative to the file they stand in, as `caplens score` reads them."""
+        base = None if target is None else target.absolute().parent
+        return [
+            {
+                "id": name,
+                "caption": caption,
+                **({"references": known[name]} if name in known else {}),
+                "image": os.path.abspath(path) if base is None else os.path.relpath(path, base),
+            }
+            for name, caption, path in zip(ids, made.captions, made.pictures, strict=True)
+            if references is None or name in known
+        ]
+
+    if output is not None:
+        write_atomically(output, "".join(json_text(row) + "\n" for row in rows(output)))
+    write_json(json, rows(None if json in (None, "-") else Path(str(json))))
+    show_table(json, ["picture", "caption"], [[row["id"], row["caption"]] for row in rows(None)])
+    if output is not None:
+        say(json, f"wrote {output}; judge it with: caplens score {output}")

@@ -1,0 +1,107 @@
+"""`caplens train captioner` on a few real pictures: features, both phases, going on, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+
+pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+from caplens.captioning.captioner import Captioner
+from caplens.encoders.load import load_encoder
+from caplens.errors import MissingData
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SETTINGS = """
+width = 16
+heads = 2
+refining_layers = 1
+grid = 2
+least_count = 1
+longest = 8
+cross_entropy_epochs = 2
+self_critical_epochs = 1
+"""
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[object]:
+    try:
+        load_encoder("embedded")
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    rows = [json.loads(line) for line in (EXAMPLES / "captions.jsonl").read_text().splitlines()][:4]
+    table = {
+        Path(row["image"]).name: {"split": "train" if number < 3 else "val", "captions": row["references"]}
+        for number, row in enumerate(rows)
+    }
+    (tmp_path / "captions.json").write_text(json.dumps(table))
+    (tmp_path / "settings.toml").write_text(SETTINGS)
+    return [
+        "train",
+        "captioner",
+        "--images",
+        EXAMPLES / "images",
+        "--captions",
+        tmp_path / "captions.json",
+        "--config",
+        tmp_path / "settings.toml",
+        "--features",
+        tmp_path / "features",
+    ]
+
+
+def test_it_trains_and_the_same_command_trains_the_same(run: Run, arguments: list[object], tmp_path: Path) -> None:
+    first = run(*arguments, "--output", tmp_path / "one", "--reward", "cider-d", "--json")
+    assert first.code == 0, first.stderr
+    reached = json.loads(first.stdout)
+    assert reached["training pictures"] == 3
+    assert set(reached["val"]) == {"cider-r", "cider-d", "rouge-l", "bleu-4"}
+    curve = [json.loads(line) for line in (tmp_path / "one" / "curve.jsonl").read_text().splitlines()]
+    assert [set(point) for point in curve] == [{"epoch", "cross_entropy"}] * 2 + [{"epoch", "reward"}]
+    assert (tmp_path / "one" / "curve.png").stat().st_size > 1000
+    again = run(*arguments, "--output", tmp_path / "two", "--reward", "cider-d", "--json")
+    assert json.loads(again.stdout) == reached
+    weights = [(tmp_path / name / "captioner.safetensors").read_bytes() for name in ("one", "two")]
+    assert weights[0] == weights[1]
+    further = run(*arguments, "-o", tmp_path / "three", "--weights", tmp_path / "one" / "captioner.safetensors")
+    assert further.code == 0, further.stderr
+    assert Captioner.load(tmp_path / "three" / "captioner.safetensors").model.config.width == 16
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--reward", "cider-x"], "cider-x"),
+        (["--encoder", "RN99"], "no encoder is called 'RN99'"),
+        (["--weights", "nowhere.safetensors"], "there is no captioner here"),
+    ],
+)
+def test_what_it_refuses(run: Run, arguments: list[object], tmp_path: Path, more: list[str], reason: str) -> None:
+    shown = run(*arguments, "--output", tmp_path / "one", *more)
+    assert shown.code == 2
+    assert reason in shown.stderr
+
+
+def test_broken_pictures_and_wrong_features(run: Run, arguments: list[object], tmp_path: Path) -> None:
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    names = list(json.loads((tmp_path / "captions.json").read_text()))
+    (pictures / names[0]).write_bytes(b"no picture")
+    given = [pictures if argument == EXAMPLES / "images" else argument for argument in arguments]
+    shown = run(*given, "--output", tmp_path / "one")
+    assert shown.code == 2
+    assert names[0] in shown.stderr
+    (tmp_path / "features" / "grid-2").mkdir(parents=True, exist_ok=True)
+    wrong = {"features": np.zeros((4, 7), np.float16)}
+    save_file(wrong, tmp_path / "features" / "grid-2" / "000000.safetensors", metadata={"names": json.dumps(names)})
+    shown = run(*arguments, "--output", tmp_path / "one")
+    assert shown.code == 2
+    assert "holds no grids of 2 by 2" in shown.stderr

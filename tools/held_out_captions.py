@@ -1,0 +1,51 @@
+"""Caption every training picture by a captioner that has not seen it: two are trained, each on one half.
+
+    python tools/held_out_captions.py --images DIR --captions FILE --features DIR --output DIR
+
+Writes captions.json, {picture: caption}, for trainings that want captions a machine made (`caplens train pac-s`).
+Stopped and started again it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from caplens.captioning.captioner import Sight
+from caplens.encoders.load import load_encoder
+from caplens.files import write_atomically
+from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
+from caplens.training.captioner_run import grid_features, reach
+from caplens.training.pairs import read_pairs
+
+CONFIG = CaptionerConfig(
+    width=128, heads=4, refining_layers=2, cross_entropy_epochs=7, learning_rate=2e-3, self_critical_epochs=0, batch=16
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("images", "captions", "features", "output"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    options = parser.parse_args()
+    pairs = read_pairs(options.captions)
+    encoder = load_encoder("embedded")
+    names = [*pairs.train, *pairs.val, *pairs.test]
+    grids = grid_features(encoder, CONFIG.grid, options.images, names, options.features)
+    every = list(pairs.train.values())
+    val = slice(len(every), len(every) + len(pairs.val))
+    said: dict[str, str] = {}
+    for half in (0, 1):
+        learnt, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
+        pictures = Pictures(names[: len(every)][learnt], grids[: len(every)][learnt], every[learnt])
+        sight = Sight("embedded", encoder.grid_identity, CONFIG.grid)
+        captioner = train_captioner(pictures, CONFIG, sight, options.output / f"half-{half}")
+        print(half, reach(captioner, Pictures(names[val], grids[val], list(pairs.val.values()))), flush=True)
+        unseen = names[: len(every)][other]
+        said.update(zip(unseen, captioner.caption(grids[: len(every)][other]), strict=True))
+    write_atomically(options.output / "captions.json", json.dumps({name: said[name] for name in pairs.train}, indent=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Does a captioner that is trained on a metric learn to please it? CIDEr-D against CIDEr-R as teachers.
+
+    python tools/self_critical.py --images DIR --captions FILE --features DIR --output DIR            # trains
+    python tools/self_critical.py ... --report docs                                                   # and writes it up
+
+The experiment of the CIDEr-R paper (section 6.2) at the size of two cores: Flickr8k, each picture with its longest
+caption alone, pictures whose longest caption has a length strictly between the quartiles removed (single); and the same
+pictures with all captions (multi). One cross-entropy training per condition and seed, from which both rewards start.
+Stopped and started again it goes on where it was; `--minutes` stops it by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from self_critical_report import Outcome, write_report
+
+from caplens.captioning.captioner import Captioner, Sight
+from caplens.encoders.load import load_encoder
+from caplens.files import write_atomically
+from caplens.text.ptb import tokenise
+from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
+from caplens.training.captioner_run import grid_features
+from caplens.training.pairs import read_pairs
+
+CONDITIONS = ("single", "multi")
+REWARDS = ("cider-d", "cider-r")
+SEEDS = (1, 2, 3)
+CROSS_ENTROPY = CaptionerConfig(
+    width=128, heads=4, refining_layers=1, dropout=0.2, longest=30, batch=16, learning_rate=2e-3, self_critical_epochs=0
+)
+EPOCHS = {"single": 12, "multi": 4}
+"""Of cross entropy: a picture of the single condition has a fifth of the captions."""
+SELF_CRITICAL = replace(
+    CROSS_ENTROPY, cross_entropy_epochs=0, self_critical_epochs=5, self_critical_learning_rate=5e-4, samples=5
+)
+
+
+def longest_caption(captions: list[str]) -> tuple[int, str]:
+    """The caption with the most words (the first of them), and how many these are."""
+    words = [len(text.split()) for text in tokenise(captions)]
+    best = int(np.argmax(words))
+    return words[best], captions[best]
+
+
+def subset(split: dict[str, list[str]], condition: str) -> dict[str, list[str]]:
+    """The paper's subset of one split; lengths equal to a quartile stay, which keeps about the paper's share."""
+    found = {name: longest_caption(captions) for name, captions in split.items()}
+    first, third = np.percentile([words for words, _ in found.values()], [25, 75])
+    return {
+        name: [text] if condition == "single" else split[name]
+        for name, (words, text) in found.items()
+        if not first < words < third
+    }
+
+
+@dataclass
+class Experiment:
+    """The data and where the trainings are kept."""
+
+    images: Path
+    captions: Path
+    features: Path
+    output: Path
+
+    def __post_init__(self) -> None:
+        pairs = read_pairs(self.captions)
+        encoder = load_encoder("embedded")
+        names = [*pairs.train, *pairs.val, *pairs.test]
+        grids = grid_features(encoder, CROSS_ENTROPY.grid, self.images, names, self.features)
+        self.sight = Sight("embedded", encoder.grid_identity, CROSS_ENTROPY.grid)
+        place = {name: row for row, name in enumerate(names)}
+
+        def pictures(split: dict[str, list[str]]) -> Pictures:
+            return Pictures(list(split), grids[[place[name] for name in split]], list(split.values()))
+
+        self.train = {condition: pictures(subset(pairs.train, condition)) for condition in CONDITIONS}
+        self.test = {condition: pictures(subset(pairs.test, condition)) for condition in CONDITIONS}
+
+    def folder(self, condition: str, seed: int, teacher: str) -> Path:
+        return self.output / f"{condition}-{seed}-{teacher}"
+
+    def steps(self) -> Iterator[tuple[str, int, str]]:
+        """All trainings, a whole comparison of one seed after the other."""
+        for seed in SEEDS:
+            for condition in CONDITIONS:
+                for teacher in ("cross-entropy", *REWARDS):
+                    yield condition, seed, teacher
+
+    def learn(self, condition: str, seed: int, teacher: str) -> None:
+        """One training, and what it says about the test pictures; nothing if that is there."""
+        folder = self.folder(condition, seed, teacher)
+        if (folder / "said.json").exists():
+            return
+        started = time.process_time()
+        pictures = self.train[condition]
+        if teacher == "cross-entropy":
+            config, start = replace(CROSS_ENTROPY, seed=seed, cross_entropy_epochs=EPOCHS[condition]), None
+        else:
+            config = replace(SELF_CRITICAL, seed=seed, reward=teacher)
+            start = Captioner.load(self.folder(condition, seed, "cross-entropy") / "captioner.safetensors")
+        captioner = train_captioner(pictures, config, self.sight, folder, start=start)
+        minutes = (time.process_time() - started) / 60
+        said = captioner.caption(self.test[condition].features)
+        write_atomically(folder / "said.json", json.dumps({"captions": said, "minutes": minutes}))
+
+    def outcomes(self) -> list[Outcome]:
+        """What has been trained so far."""
+        found = []
+        for condition, seed, teacher in self.steps():
+            folder = self.folder(condition, seed, teacher)
+            if (folder / "said.json").exists():
+                said = json.loads((folder / "said.json").read_text())
+                curve = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+                found.append(Outcome(condition, seed, teacher, said["captions"], said["minutes"], curve))
+        return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("images", "captions", "features", "output"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after so many minutes")
+    parser.add_argument("--report", type=Path, help="write self-critical.md and its plots into this folder")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    experiment = Experiment(options.images, options.captions, options.features, options.output)
+    until = time.monotonic() + 60 * options.minutes
+    for step in experiment.steps():
+        if time.monotonic() < until:
+            experiment.learn(*step)
+            print(*step, flush=True)
+    if options.report is not None:
+        settings = {**asdict(SELF_CRITICAL), "cross_entropy_epochs": EPOCHS}
+        write_report(options.report, experiment.outcomes(), experiment.train, experiment.test, settings)
+
+
+if __name__ == "__main__":
+    main()
