@@ -40,6 +40,7 @@ ALONE["mid"] = None
 TOLERANCE: dict[str, float] = {
     "caplens": 1e-5,
     **dict.fromkeys(OPTIONS, 1e-6),
+    **{name: 1e-4 for name in OPTIONS if name.startswith("infometic")},  # a network of several layers in float32
     "bert-score": 1e-5,
     "sent-sim": 1e-5,
     "mid": 1e-3,
@@ -53,6 +54,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "bert-score": [{"layer": 1}, {"idf": True}, {"part": "recall"}],
     **{name: [{"prompt": "A photo depicts "}] for name in ("clip-s", "ref-clip-s", "pac-s", "ref-pac-s")},
     "mid": [{"ridge": 0.01}],
+    **{name: [{"regions": "grid"}] for name in OPTIONS if name.startswith("info")},
     "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
     "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
     "spice": [{"parser": "en_core_web_sm"}],

@@ -54,6 +54,8 @@ class Encoder(ABC):
     prompt: str = ""
     """What stands before a caption when nothing else is asked for."""
     image_batch: int = 32
+    scale: float = 100.0
+    """1/τ: what its contrastive training multiplied cosines with at the end; 100 for CLIP."""
 
     @property
     def identity(self) -> str:
@@ -93,6 +95,17 @@ class Encoder(ABC):
         """One vector per picture; pictures may come from a generator and are not kept."""
         parts = [self.encode_pixels(batch) for batch in self._batches(self.pixels(image) for image in images)]
         return np.concatenate(parts) if parts else np.zeros((0, self.dimension), np.float32)
+
+    def encode_regions(self, image: Image, boxes: NDArray[np.floating]) -> Vectors:
+        """The whole picture, then the part under each box (x1, y1, x2, y2 in 0..1), cut out and encoded as a picture.
+
+        Towers that see where things are take all parts from one pass over the whole.
+        """
+        sides = np.array([*image.size, *image.size])
+        low = np.minimum(np.round(boxes[:, :2] * sides[:2]), sides[:2] - 1)  # at least one pixel
+        high = np.maximum(np.round(boxes[:, 2:] * sides[2:]), low + 1)
+        corners = np.concatenate([low, high], axis=1).astype(int).tolist()
+        return self.encode_images([image, *(image.crop((x1, y1, x2, y2)) for x1, y1, x2, y2 in corners)])
 
     def encode_prepared(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
         """One vector per array of pixels, in batches as the arrays arrive."""

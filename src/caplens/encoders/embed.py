@@ -69,10 +69,10 @@ class Embedder:
         shape: tuple[int, ...],
     ) -> Seen:
         """One array of this shape per picture; its last axis may be -1, as long as the encoder pleases."""
-        rows = _rows_by_media(media)
+        rows = rows_by_media(media)
         found: dict[int, Vectors] = {}
         failures: dict[int, str] = {}
-        self._missing(media, "image", failures)
+        self.missing(media, "image", failures)
         waiting: list[tuple[list[int], bytes, Vectors]] = []
         done = 0
 
@@ -86,11 +86,11 @@ class Embedder:
                 found.update(dict.fromkeys(places, row))
             done += len(waiting)
             waiting.clear()
-            self._report("pictures", done, len(rows))
+            self.report("pictures", done, len(rows))
 
         for places, outcome in ahead(lambda entry: self._look(entry, identity, kind), rows.values()):
             if isinstance(outcome, InputError):
-                self._fail(outcome, places, failures)
+                self.fail(outcome, places, failures)
                 done += 1
             elif isinstance(outcome, tuple):
                 waiting.append((places, *outcome))
@@ -100,7 +100,7 @@ class Embedder:
                 found.update(dict.fromkeys(places, outcome.reshape(shape)))
                 done += 1
         flush()
-        self._report("pictures", len(rows), len(rows))
+        self.report("pictures", len(rows), len(rows))
         width = next((row.shape[-1] for row in found.values()), max(shape[-1], 0))
         vectors = np.full((len(media), *shape[:-1], width), np.nan, np.float32)
         for place, row in found.items():
@@ -124,19 +124,19 @@ class Embedder:
 
     def videos(self, media: Sequence[Media | None], sampling: Sampling) -> Watched:
         """Encode the chosen frames of every video, streamed."""
-        rows = _rows_by_media(media)
+        rows = rows_by_media(media)
         matrices: list[Vectors | None] = [None] * len(media)
         failures: dict[int, str] = {}
-        self._missing(media, "video", failures)
+        self.missing(media, "video", failures)
         for done, (source, places) in enumerate(rows.values()):
             try:
                 matrix = self._watch(source, sampling)
             except InputError as error:
-                self._fail(error, places, failures)
+                self.fail(error, places, failures)
                 continue
             for row in places:
                 matrices[row] = matrix
-            self._report("videos", done + 1, len(rows))
+            self.report("videos", done + 1, len(rows))
         return Watched(matrices, failures)
 
     def _watch(self, media: Media, sampling: Sampling) -> Vectors:
@@ -183,22 +183,22 @@ class Embedder:
             found[text] = TokenVectors(ids, known[key][:-1], known[key][-1])
         return [found[text] for text in texts]
 
-    def _missing(self, media: Sequence[Media | None], kind: str, failures: dict[int, str]) -> None:
+    def missing(self, media: Sequence[Media | None], kind: str, failures: dict[int, str]) -> None:
         for row, item in enumerate(media):
             if item is None:
-                self._fail(InputError(NO_MEDIA.format(kind), where=f"row {row + 1}"), [row], failures)
+                self.fail(InputError(NO_MEDIA.format(kind), where=f"row {row + 1}"), [row], failures)
 
-    def _fail(self, error: InputError, places: list[int], failures: dict[int, str]) -> None:
+    def fail(self, error: InputError, places: list[int], failures: dict[int, str]) -> None:
         if self.strict:
             raise error
         failures.update(dict.fromkeys(places, str(error)))
 
-    def _report(self, task: str, done: int, total: int) -> None:
+    def report(self, task: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(task, done, total)
 
 
-def _rows_by_media(media: Sequence[Media | None]) -> dict[Any, tuple[Media, list[int]]]:
+def rows_by_media(media: Sequence[Media | None]) -> dict[Any, tuple[Media, list[int]]]:
     """Every picture once, with the rows that show it."""
     rows: dict[Any, tuple[Media, list[int]]] = {}
     for row, item in enumerate(media):

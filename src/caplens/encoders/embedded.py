@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens import weights
 from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
+from caplens.encoders.parts import mean_under
 from caplens.errors import InputError, MissingData
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ BACKBONES = {"dinov2-vits14": "/norm/Add_1_output_0", "tinyvit-5m": "/head/norm/
 """Image backbones and the inner tensor that is read: tokens after the last norm; the pooled map before its norm."""
 GRID = "dinov2-vits14"
 """The backbone whose patches make a grid."""
+SECOND_MAP = "/stages/stages.3/Transpose_1_output_0"
+"""What the second backbone sees where, before it takes the mean: (pictures, 320, 7, 7)."""
+REGION_GRID = 8
+"""Patches are averaged to so many cells a side before they are read under boxes."""
 TEXT = "all-MiniLM-L6-v2"
 SHIPPED = ("contrastive", "pac")
 """Heads that come with caplens."""
@@ -86,6 +92,7 @@ class EmbeddedEncoder(Encoder):
     """Frozen backbones and trained heads."""
 
     preprocessing = f"bicubic-whole-{SIZE}"
+    scale = 23.86
     image_batch = 4  # larger batches fall out of the cache and are slower
 
     def __init__(self, image: Head, text: Head, name: str, weights_hash: str, backbones: Backbones) -> None:
@@ -108,6 +115,10 @@ class EmbeddedEncoder(Encoder):
 
     def encode_grid(self, batch: Vectors, side: int) -> Vectors:
         return pool_grid(self._backbones.patches(batch), side)
+
+    def encode_regions(self, image: Image, boxes: NDArray[np.floating]) -> Vectors:
+        """One pass for all: a part's features are means of the backbones' patches under its box."""
+        return self._image(self._backbones.region_features(self.pixels(image), boxes))
 
     def tokenise(self, text: str) -> tuple[list[int], bool]:
         return self._backbones.tokenise(text)
@@ -156,16 +167,29 @@ class Backbones:
         """Every patch of the first backbone, row by row: (pictures, 256, 384)."""
         return self._run(GRID, batch)[:, 1:]
 
-    def _run(self, name: str, batch: Vectors) -> Vectors:
+    def region_features(self, pixels: Vectors, boxes: NDArray[np.floating]) -> Vectors:
+        """Features of the whole picture and of the part under each box.
+
+        A part has no class token of its own; the mean of its patches takes that place too.
+        """
+        tokens = self._run(GRID, pixels[None])[0]
+        second = self._run("tinyvit-5m", pixels[None], SECOND_MAP)[0].transpose(1, 2, 0)
+        patches = pool_grid(tokens[None, 1:], REGION_GRID)[0]
+        mean, second_mean = mean_under(patches, boxes), mean_under(second, boxes)
+        whole = np.concatenate([tokens[0], tokens[1:].mean(axis=0), second.mean(axis=(0, 1))])
+        return np.concatenate([whole[None], np.concatenate([mean, mean, second_mean], axis=1)])
+
+    def _run(self, name: str, batch: Vectors, tensor: str = "") -> Vectors:
         from onnxruntime import InferenceSession
 
         from caplens.encoders.onnx import session
 
-        if name not in self._sessions:
-            self._sessions[name] = session(self._paths[name], BACKBONES[name])
-        running = self._sessions[name]
+        tensor = tensor or BACKBONES[name]
+        if tensor not in self._sessions:
+            self._sessions[tensor] = session(self._paths[name], tensor)
+        running = self._sessions[tensor]
         assert isinstance(running, InferenceSession)
-        made: Vectors = running.run([BACKBONES[name]], {"input": batch})[0]
+        made: Vectors = running.run([tensor], {"input": batch})[0]
         return made
 
     def tokenise(self, text: str) -> tuple[list[int], bool]:

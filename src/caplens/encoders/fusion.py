@@ -2,7 +2,8 @@
 
 The layout is that of the authors' released checkpoint, so its tensors load by name. Two things differ from the printed
 paper and follow the released code: one LayerNorm serves the outputs of the intra- and the inter-modal encoders, and the
-scoring attention is not divided by √d.
+scoring attention is not divided by √d. A network narrower than its encoder has one tensor more, `projection`: a fixed
+map of the encoder's unit vectors to the network's width, before everything else.
 """
 
 from __future__ import annotations
@@ -71,8 +72,16 @@ class Encoder(nn.Module):
 class Fusion(nn.Module):
     """Intra- and inter-modality fusion with fine-grained scoring; the released sizes are the defaults."""
 
-    def __init__(self, width: int = 512, heads: int = 16, intra_layers: int = 4, inter_layers: int = 2) -> None:
+    def __init__(
+        self,
+        width: int = 512,
+        heads: int = 16,
+        intra_layers: int = 4,
+        inter_layers: int = 2,
+        projection: Tensor | None = None,
+    ) -> None:
         super().__init__()
+        self.projection = None if projection is None else nn.Parameter(projection, requires_grad=False)
         self.image_encoder = Encoder(width, intra_layers, heads)
         self.text_encoder = Encoder(width, intra_layers, heads)
         self.fusion_encoder = Encoder(width, inter_layers, heads)
@@ -84,6 +93,15 @@ class Fusion(nn.Module):
         self.img_att_key = nn.Parameter(scale * torch.randn(width, width))
         self.text_att_query = nn.Parameter(scale * torch.randn(width, width))
         self.text_att_key = nn.Parameter(scale * torch.randn(width, width))
+
+    @property
+    def input_width(self) -> int:
+        """The dimension of the encoder it was made for."""
+        return len(self.ln.weight) if self.projection is None else len(self.projection)
+
+    def project(self, vectors: Tensor) -> Tensor:
+        """The encoder's vectors (regions, tokens, whole pictures and captions) as the network takes them."""
+        return vectors if self.projection is None else functional.normalize(vectors, dim=-1) @ self.projection
 
     def encode_image(self, regions: Tensor, boxes: Tensor) -> Tensor:
         """(images, 1 + regions + 1, width): the whole image first, the null region (zeros) last; boxes in 0..1."""
@@ -130,7 +148,8 @@ class Fusion(nn.Module):
 
         own = {name: tensor.float() for name, tensor in tensors.items() if not name.startswith("clip_backbone.")}
         width = own["ln.weight"].shape[0]
-        model = cls(width, heads_of(width), layers("image_encoder"), layers("fusion_encoder"))
+        sizes = (layers("image_encoder"), layers("fusion_encoder"))
+        model = cls(width, heads_of(width), *sizes, projection=own.get("projection"))
         model.load_state_dict(own, strict=True)
         return model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from pathlib import Path
 from typing import Literal
@@ -43,6 +44,7 @@ class WordNet:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         root = Path(folder)
+        self._nouns = root / "data.noun"
         self._index: dict[Part, dict[str, str]] = {}
         self._irregular: dict[Part, dict[str, tuple[str, ...]]] = {}
         for part in PARTS:
@@ -53,6 +55,7 @@ class WordNet:
             self._irregular[part] = {form: tuple(bases) for form, *bases in words}
         self.synsets = functools.cache(self._synsets)
         self.base = functools.cache(self._base)
+        self.kinds = functools.cache(self._kinds)
 
     def _synsets(self, phrase: str) -> frozenset[int]:
         """Every synset that has the phrase or a base form of it, whatever the part of speech."""
@@ -66,6 +69,36 @@ class WordNet:
                     # lemma, part, number of synsets, …, their offsets; offsets repeat between parts of speech.
                     found.update(int(offset) * len(PARTS) + number for offset in fields[-int(fields[2]) :])
         return frozenset(found)
+
+    def first(self, noun: str) -> int | None:
+        """The most frequent synset of a noun, numbered as in `synsets`."""
+        word = noun.strip().lower().replace(" ", "_")
+        for form in (word, *self._bases(word, "noun")):
+            line = self._index["noun"].get(form)
+            if line is not None:
+                fields = line.split()
+                return int(fields[-int(fields[2])]) * len(PARTS)
+        return None
+
+    def _kinds(self, noun: str) -> frozenset[int]:
+        """The most frequent synset of a noun and all above it: a puppy is a dog, an animal, a thing."""
+        own = self.first(noun)
+        if own is None:
+            return frozenset()
+        found, waiting = {own}, [own]
+        while waiting:
+            fields = self._noun_lines[waiting.pop() // len(PARTS)].partition("|")[0].split()
+            for mark, place in itertools.pairwise(fields):
+                if mark in ("@", "@i") and (above := int(place) * len(PARTS)) not in found:
+                    found.add(above)
+                    waiting.append(above)
+        return frozenset(found)
+
+    @functools.cached_property
+    def _noun_lines(self) -> dict[int, str]:
+        """Lines by the offset they begin with; in some copies it is no longer their place in the file."""
+        lines = self._nouns.read_text("utf-8").splitlines()
+        return {int(line[:8]): line for line in lines if not line.startswith(" ")}
 
     def has(self, phrase: str, part: Part) -> bool:
         """Whether the phrase is an entry of this part of speech."""

@@ -1,0 +1,267 @@
+"""InfoMetIC at work: looks at pictures and captions in batches and gives scores and α for words and regions."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens import weights
+from caplens.encoders.base import Encoder, Vectors
+from caplens.encoders.looks import Look
+from caplens.errors import InputError, MissingData
+from caplens.vision.regions import CLUSTERS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from caplens.encoders.embed import Embedder
+    from caplens.encoders.fusion import Fusion
+
+Floats = NDArray[np.float64]
+TEXT_LENGTH = 32
+"""Tokens of a caption, start, end and padding included: the network has no masks, so it is always the same."""
+IMAGE_LENGTH = 1 + CLUSTERS + 1
+PADDING = 0
+PAIRS = 64
+"""Fused at once: larger batches fall out of the processor's cache."""
+
+
+class Spelt(NamedTuple):
+    """A caption as token ids, with the word that each token is a piece of (-1 for start and end)."""
+
+    ids: tuple[int, ...]
+    words: tuple[int, ...]
+    cut: bool
+
+
+def spell(encoder: Encoder, words: Sequence[str], most: int = TEXT_LENGTH) -> Spelt:
+    """Token ids word by word, which gives those of the whole caption; what is too long loses its end."""
+    start, *_, end = encoder.tokenise("")[0]
+    read = words[: most - 2]
+    pieces = [(piece, place) for place, word in enumerate(read) for piece in _pieces(encoder, word)]
+    kept = pieces[: most - 2]
+    cut = len(kept) < len(pieces) or len(read) < len(words)
+    return Spelt((start, *(piece for piece, _ in kept), end), (-1, *(place for _, place in kept), -1), cut)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _pieces(encoder: Encoder, word: str) -> tuple[int, ...]:
+    return tuple(encoder.tokenise(word)[0][1:-1])
+
+
+class PictureArrays(NamedTuple):
+    """The whole picture, its regions, zeros where there are fewer than twenty, the null region."""
+
+    vectors: Vectors
+    boxes: Vectors
+    regions: NDArray[np.bool_]
+    """What α is shared among: the regions that there are, and the null."""
+
+
+def picture_arrays(look: Look, dimension: int) -> PictureArrays:
+    """A picture as the network takes it."""
+    count = min(len(look.regions), CLUSTERS)
+    vectors = np.zeros((IMAGE_LENGTH, dimension), np.float32)
+    vectors[: 1 + count] = look.vectors[: 1 + count]
+    boxes = np.zeros((IMAGE_LENGTH, 4), np.float32)
+    boxes[0] = (0, 0, 1, 1)
+    boxes[1 : 1 + count] = look.regions.boxes[:count]
+    regions = np.zeros(IMAGE_LENGTH, bool)
+    regions[1 : 1 + count] = regions[-1] = True
+    return PictureArrays(vectors, boxes, regions)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Of one pair; α of every region (the null last) and of every word."""
+
+    precision: float
+    recall: float
+    cosine: float
+    regions: Floats
+    words: Floats
+
+
+class Grounding:
+    """The network with what its file says about it."""
+
+    def __init__(self, fusion: Fusion, encoder: str, weights_hash: str, whole_image: bool = True) -> None:
+        self.fusion = fusion.eval()
+        self.encoder = encoder
+        """Identity of the encoder it was trained over; empty if its file does not say."""
+        self.weights_hash = weights_hash
+        self.whole_image = whole_image
+        """Whether the whole picture takes part in fusion; only an ablation does without."""
+
+    def check(self, encoder: Encoder) -> None:
+        """Refuse an encoder that these weights do not know."""
+        known = not self.encoder or self.encoder == encoder.identity
+        if not known or self.fusion.input_width != encoder.dimension:
+            owner = self.encoder or f"an encoder of width {self.fusion.input_width}"
+            raise MissingData(
+                f"these InfoMetIC weights belong to {owner}, not to {encoder.identity}: give weights= for it, "
+                "`caplens train infometic` makes them"
+            )
+
+    def judge(
+        self,
+        embedder: Embedder,
+        looks: Sequence[Look],
+        spelt: Sequence[Spelt],
+        globals_: Vectors,
+        pairs: Sequence[tuple[int, int]],
+        counts: Sequence[int],
+    ) -> list[Judgement]:
+        """Pairs of (picture, caption); `globals_` are the captions' vectors, `counts` their numbers of words."""
+        import torch
+        from torch.nn import functional
+
+        if not pairs:
+            return []
+        arrays = [picture_arrays(look, embedder.encoder.dimension) for look in looks]
+        table = token_table(embedder, [text.ids for text in spelt])
+        made: list[Judgement] = []
+        with torch.inference_mode():
+            images = self._encode_pictures(arrays)
+            texts = self._encode_captions(table, spelt)
+            whole_images = torch.from_numpy(np.stack([array.vectors[0] for array in arrays]))
+            whole_texts = torch.from_numpy(np.ascontiguousarray(globals_))
+            cosines = functional.cosine_similarity
+            region_masks = torch.from_numpy(np.stack([array.regions for array in arrays]))
+            word_masks = torch.from_numpy(np.stack([word_mask(text) for text in spelt]))
+            image_queries, text_queries = self.fusion.project(whole_images), self.fusion.project(whole_texts)
+            for start in range(0, len(pairs), PAIRS):
+                rows, columns = (torch.tensor(side) for side in zip(*pairs[start : start + PAIRS], strict=True))
+                scores = self.fusion.score(
+                    images[rows],
+                    texts[columns],
+                    image_queries[rows],
+                    text_queries[columns],
+                    region_masks[rows],
+                    word_masks[columns],
+                )
+                cosine = cosines(whole_images[rows].double(), whole_texts[columns].double(), dim=-1)
+                parts = (scores.precision.double(), scores.recall.double(), cosine, scores.regions, scores.words)
+                for place, (precision, recall, near, regions, words) in enumerate(zip(*parts, strict=True)):
+                    row, column = pairs[start + place]
+                    count = min(len(looks[row].regions), CLUSTERS)
+                    shares = regions.double().numpy()
+                    alphas = np.append(shares[:count], shares[-1])
+                    by_word = sum_by_word(words.double().numpy(), spelt[column], counts[column])
+                    made.append(Judgement(float(precision), float(recall), float(near), alphas, by_word))
+        return made
+
+    def _encode_pictures(self, arrays: Sequence[PictureArrays]) -> Tensor:
+        import torch
+
+        parts = []
+        for start in range(0, len(arrays), PAIRS):
+            some = arrays[start : start + PAIRS]
+            vectors = self.fusion.project(torch.from_numpy(np.stack([array.vectors for array in some])))
+            if not self.whole_image:
+                vectors[:, 0] = 0
+            parts.append(self.fusion.encode_image(vectors, torch.from_numpy(np.stack([array.boxes for array in some]))))
+        return torch.cat(parts)
+
+    def _encode_captions(self, table: TokenTable, spelt: Sequence[Spelt]) -> Tensor:
+        import torch
+
+        vectors = self.fusion.project(torch.from_numpy(table.vectors))
+        ids = torch.from_numpy(np.stack([table.rows(text.ids) for text in spelt]))
+        parts = [self.fusion.encode_text(vectors[ids[start : start + PAIRS]]) for start in range(0, len(ids), PAIRS)]
+        return torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """The vector of every token that occurs, each encoded alone: context would blur which word is wrong (§3.1.1)."""
+
+    place: dict[int, int]
+    vectors: Vectors
+
+    def rows(self, ids: Sequence[int], length: int = TEXT_LENGTH) -> NDArray[np.int64]:
+        """Rows of a caption's tokens, padded."""
+        padded = [*ids, *[PADDING] * (length - len(ids))]
+        return np.array([self.place[token] for token in padded])
+
+
+def token_table(embedder: Embedder, ids: Sequence[Sequence[int]]) -> TokenTable:
+    """Encode every token as start, token, end; known ones come from the cache."""
+    from caplens.encoders.cache import key_of
+
+    encoder = embedder.encoder
+    start, *_, end = encoder.tokenise("")[0]
+    wanted = sorted({PADDING, *(token for text in ids for token in text)})
+    keys = [key_of(encoder.identity, "lone token", str(token)) for token in wanted]
+    known = embedder.cache.get(keys)
+    missing = [(token, key) for token, key in zip(wanted, keys, strict=True) if key not in known]
+    for first in range(0, len(missing), 512):
+        some = missing[first : first + 512]
+        vectors = encoder.encode_ids_whole([(start, token, end) for token, _ in some])
+        made = {key: vector[None] for (_, key), vector in zip(some, vectors, strict=True)}
+        embedder.cache.put(made)
+        known.update(made)
+    return TokenTable({token: row for row, token in enumerate(wanted)}, np.concatenate([known[key] for key in keys]))
+
+
+def word_mask(text: Spelt, length: int = TEXT_LENGTH) -> NDArray[np.bool_]:
+    """Which positions are pieces of words."""
+    mask = np.zeros(length, bool)
+    mask[: len(text.words)] = np.array(text.words) >= 0
+    return mask
+
+
+def sum_by_word(alphas: Floats, text: Spelt, count: int) -> Floats:
+    """α of each word: the sum over its pieces; 0 for words that were cut off."""
+    made = np.zeros(count)
+    for place, word in enumerate(text.words):
+        if word >= 0:
+            made[word] += alphas[place]
+    return made
+
+
+def load_grounding(source: str, allow_pickle: bool = False) -> Grounding:
+    """Weights by name (`infometic`, shipped) or path: of `caplens train infometic`, or the authors' checkpoint."""
+    path = weights.shipped(source) if "/" not in source and not Path(source).exists() else Path(source)
+    return _load(path, allow_pickle)
+
+
+@functools.lru_cache(maxsize=4)
+def _load(path: Path, allow_pickle: bool) -> Grounding:
+    from caplens.encoders.fusion import Fusion
+
+    if not path.is_file():
+        raise MissingData(f"there are no InfoMetIC weights at {path}: `caplens train infometic` makes some")
+    tensors, about = _read(path, allow_pickle)
+    try:
+        fusion = Fusion.from_state_dict(tensors)
+    except (KeyError, RuntimeError) as error:
+        raise InputError(f"holds no InfoMetIC weights ({str(error).splitlines()[0]})", where=str(path)) from None
+    whole_image = bool(about.get("whole_image", True))
+    return Grounding(fusion, str(about.get("encoder", "")), weights.digest(path)[:12], whole_image)
+
+
+def _read(path: Path, allow_pickle: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    import torch
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads((file.metadata() or {}).get("caplens", "{}"))
+    except SafetensorError as error:
+        if not allow_pickle:
+            raise InputError(
+                f"cannot be read as safetensors ({error})",
+                where=str(path),
+                remedy="a pickled checkpoint of the authors is read with allow_pickle=True (--allow-pickle)",
+            ) from None
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    return state.get("state_dict", state), {}

@@ -1,0 +1,93 @@
+"""Pictures as the regions in them: boxes from a proposer, a vector for each, computed once per picture and kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from caplens.captions import Media, media_name
+from caplens.encoders.base import Vectors
+from caplens.encoders.cache import key_of
+from caplens.encoders.embed import Embedder, rows_by_media
+from caplens.errors import InputError
+from caplens.vision.images import decode_image, read_media
+from caplens.vision.regions import CLUSTERS, MOST_BOXES, SAME_BOX, FileProposer, Proposer, Regions, choose_regions
+
+
+@dataclass(frozen=True)
+class Look:
+    """A picture: its regions, and the vectors of the whole (first) and of each region."""
+
+    regions: Regions
+    vectors: Vectors
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Every picture once; `rows` says which of them each caption is about, -1 where it could not be read."""
+
+    looks: list[Look]
+    rows: list[int]
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+def look_at(embedder: Embedder, media: Sequence[Media | None], proposer: Proposer) -> Looks:
+    """The regions of every picture; what the cache has is not looked for again."""
+    looks: list[Look] = []
+    rows = [-1] * len(media)
+    failures: dict[int, str] = {}
+    embedder.missing(media, "image", failures)
+    distinct = rows_by_media(media)
+    for done, (source, places) in enumerate(distinct.values(), start=1):
+        try:
+            looks.append(_look(embedder, source, proposer))
+        except InputError as error:
+            embedder.fail(error, places, failures)
+            continue
+        for place in places:
+            rows[place] = len(looks) - 1
+        embedder.report("pictures", done, len(distinct))
+    return Looks(looks, rows, failures)
+
+
+def _look(embedder: Embedder, media: Media, proposer: Proposer) -> Look:
+    name = media_name(media)
+    data = read_media(media, allow_urls=embedder.allow_urls)
+    kept = not isinstance(proposer, FileProposer)  # a file of boxes may change under its name, and is quick to read
+    boxes_key = key_of(proposer.name, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", data)
+    known = embedder.cache.get([boxes_key]) if kept else {}
+    image = None
+    if boxes_key in known:
+        regions = _unpack(known[boxes_key])
+    else:
+        image = decode_image(data, name)
+        regions = choose_regions(proposer(image, Path(name).stem))
+        if kept:
+            embedder.cache.put({boxes_key: _pack(regions)})
+            regions = _unpack(_pack(regions))  # as exact as the next time
+    encoder = embedder.encoder
+    kind = f"regions {hashlib.sha256(regions.boxes.astype(np.float32).tobytes()).hexdigest()}"
+    key = key_of(encoder.identity + encoder.preprocessing, kind, data)
+    found = embedder.cache.get([key])
+    if key not in found:
+        found = {key: encoder.encode_regions(image or decode_image(data, name), regions.boxes)}
+        embedder.cache.put(found)
+    return Look(regions, found[key])
+
+
+def _pack(regions: Regions) -> Vectors:
+    """A row per region: box, confidence, and the letters of its label as numbers."""
+    longest = max((len(label) for label in regions.labels), default=0)
+    letters = [[ord(letter) for letter in label.ljust(longest, "\0")] for label in regions.labels]
+    table = [regions.boxes, regions.confidences[:, None], np.array(letters, np.float64).reshape(len(regions), longest)]
+    return np.concatenate(table, axis=1).astype(np.float32)
+
+
+def _unpack(table: Vectors) -> Regions:
+    labels = ["".join(chr(int(letter)) for letter in row if letter) for row in table[:, 5:]]
+    wide = table.astype(np.float64)
+    return Regions(wide[:, :4], wide[:, 4], tuple(labels))

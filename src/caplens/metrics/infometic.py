@@ -1,0 +1,291 @@
+"""InfoMetIC (Hu et al., ACL 2023): which words are wrong, what was left out, and three scores made of that.
+
+The picture's regions and the caption's words look at each other in a trained network (`caplens.encoders.fusion`). The
+caption decides how much each region counts (α of regions), the picture how much each word does (α of words). What the
+weighted regions share with the whole picture is the vision recall, what the weighted words share with the whole caption
+the text precision, both as scale · cosine; InfoMetIC is their sum, InfoMetIC+ adds the cosine of picture and caption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caplens.details import Details, LazyDetails, Missing, Region, Word
+from caplens.errors import MissingData
+from caplens.metrics.base import Floats, Statistics, Workspace, register
+from caplens.metrics.visual import VisualMetric
+
+if TYPE_CHECKING:
+    from caplens.encoders.base import Encoder
+    from caplens.encoders.grounding import Grounding, Judgement, Spelt
+    from caplens.encoders.looks import Looks
+    from caplens.text.words import Word as TaggedWord
+    from caplens.vision.regions import Proposer, Regions
+
+PAPER = "Hu et al. 2023, InfoMetIC: An Informative Metric for Reference-free Image Caption Evaluation"
+LEAST_ALPHA = 0.1
+"""β (§3.3): below it a word is wrong, a region not mentioned."""
+NAMED = 0.3
+"""Confidence from which the detector's name for a region is worth saying."""
+
+
+class RegionMetric(VisualMetric):
+    """A metric over the regions of a picture and the words of a caption."""
+
+    regions: str
+
+    def proposer(self) -> Proposer:
+        """Where regions come from."""
+        from caplens.vision.regions import make_proposer
+
+        return make_proposer(self.regions)
+
+    def looked(self, work: Workspace) -> Looks:
+        """Every picture's regions."""
+        from caplens.encoders.looks import look_at
+
+        images = work.captions.images
+        if images is None:
+            raise MissingData(f"{self.name} looks at pictures and none were given: pass images= or --images DIR")
+        key = ("looks", self.loaded().identity, self.regions, self.allow_urls)
+        return work.once(key, lambda: look_at(self.embedder(work), images, self.proposer()))
+
+    def tagged(self, work: Workspace) -> list[list[TaggedWord]]:
+        """The words of every caption."""
+        from caplens.text.words import tag_words
+
+        return work.once("tagged words", lambda: tag_words(work.captions.candidates))
+
+    def judged(self, work: Workspace) -> dict[int, Judgement]:
+        """Judgements by row, for the captions whose picture could be read."""
+        raise NotImplementedError
+
+    def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
+        from caplens.text.words import PARSERS, tagger
+
+        if tagger() is not None:
+            return super().notes(texts)
+        hint = (
+            "no parser is on this machine, so in the details every word but a stop word counts as one that can be "
+            f"wrong: caplens weights fetch {PARSERS[0]}"
+        )
+        return (*super().notes(texts), hint)
+
+    def overall(self, judgement: Judgement) -> float:
+        """The score of one caption."""
+        return judgement.precision + judgement.recall
+
+    def statistics(self, work: Workspace) -> Statistics:
+        judged = self.judged(work)
+        scores = np.full(len(work.captions), np.nan)
+        for row, judgement in judged.items():
+            scores[row] = self.overall(judgement)
+        looked = self.looked(work)
+        shown = {row: looked.looks[looked.rows[row]].regions for row in judged}
+        details = Explained(judged, self.tagged(work), shown, {row: float(scores[row]) for row in judged})
+        notes = self.notes(work.captions.candidates)
+        return Statistics(scores[:, None], details=details, notes=notes, failures=looked.failures)
+
+
+class Explained(LazyDetails):
+    """Details of every caption, made when somebody looks."""
+
+    def __init__(
+        self,
+        judged: dict[int, Judgement],
+        words: list[list[TaggedWord]],
+        regions: dict[int, Regions],
+        scores: dict[int, float],
+    ) -> None:
+        self.judged, self.words, self.regions, self.scores = judged, words, regions, scores
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def of(self, row: int) -> Details:
+        """What is right, wrong and missing."""
+        if row not in self.judged:
+            return {}
+        judgement, regions = self.judged[row], self.regions[row]
+        made: Details = {
+            "precision": judgement.precision,
+            "recall": judgement.recall,
+            "overall": self.scores[row],
+            "words": _words(self.words[row], judgement.words),
+            "regions": _regions(regions, judgement.regions),
+            "missing": _missing(regions, judgement.regions),
+        }
+        if not any(word.semantic for word in self.words[row]):
+            made["note"] = "no word of this caption says something that a picture could show"
+        return made
+
+
+def _words(tagged: Sequence[TaggedWord], alphas: Floats) -> list[Word]:
+    made: list[Word] = []
+    for word, alpha in zip(tagged, alphas, strict=True):
+        entry = Word(text=word.text, score=float(alpha))
+        if word.semantic:
+            entry["status"] = "right" if alpha >= LEAST_ALPHA else "wrong"
+        made.append(entry)
+    return made
+
+
+def _regions(regions: Regions, alphas: Floats) -> list[Region]:
+    made: list[Region] = []
+    for box, label, confidence, alpha in zip(
+        regions.boxes, regions.labels, regions.confidences, alphas[:-1], strict=True
+    ):
+        entry = Region(box=[float(side) for side in box], score=float(alpha))
+        entry["status"] = "mentioned" if alpha >= LEAST_ALPHA else "missing"
+        if label and confidence >= NAMED:
+            entry["label"] = label
+        made.append(entry)
+    return made
+
+
+def _missing(regions: Regions, alphas: Floats) -> list[Missing]:
+    """Names of what no region was mentioned of, the most confident first."""
+    named: dict[str, list[int]] = {}
+    for place, (label, confidence) in enumerate(zip(regions.labels, regions.confidences, strict=True)):
+        if label and confidence >= NAMED:
+            named.setdefault(label, []).append(place)
+    return [
+        Missing(text=label, score=float(alphas[places].max()), regions=places)
+        for label, places in named.items()
+        if alphas[places].max() < LEAST_ALPHA
+    ]
+
+
+class InfoMetricFamily(RegionMetric):
+    """InfoMetIC and its parts.
+
+    Args:
+        encoder: ``auto`` (the one the weights were trained over), ``embedded``, a CLIP backbone, or an `Encoder`.
+        weights: of the network: ``infometic`` (shipped, over the embedded encoder), or a path: what
+            `caplens train infometic` wrote, or the authors' checkpoint.
+        regions: ``detector``, ``grid`` (needs no weights), a json or tsv file of boxes, or a transformers detector.
+        allow_pickle: read pickled weight files, with weights_only.
+        allow_urls: fetch pictures that are given as URLs.
+    """
+
+    needs = frozenset({"image"})
+    paper = PAPER
+    percent = False
+
+    def __init__(
+        self,
+        encoder: str | Encoder = "auto",
+        weights: str = "infometic",
+        regions: str = "detector",
+        allow_pickle: bool = False,
+        allow_urls: bool = False,
+    ) -> None:
+        super().__init__(encoder, weights, allow_pickle, allow_urls)
+        self.network, self.regions = weights, regions
+
+    def grounding(self) -> Grounding:
+        """The network; loaded once per process."""
+        from caplens.encoders.grounding import load_grounding
+
+        return load_grounding(self.network, self.allow_pickle)
+
+    def loaded(self) -> Encoder:
+        from caplens.encoders.load import load_encoder
+
+        chosen = self.encoder
+        if chosen == "auto":
+            # A file without a name for its encoder is the authors'.
+            chosen = "embedded" if self.grounding().encoder.startswith("embedded") else "ViT-B-32"
+        return load_encoder(chosen)
+
+    def judged(self, work: Workspace) -> dict[int, Judgement]:
+        encoder, grounding = self.loaded(), self.grounding()
+        grounding.check(encoder)
+        key = ("judgements", encoder.identity, grounding.weights_hash, self.regions)
+        return work.once(key, lambda: self._judge(work))
+
+    def _judge(self, work: Workspace) -> dict[int, Judgement]:
+        looked, words = self.looked(work), self.tagged(work)
+        place: dict[str, int] = {}
+        rows = [row for row, look in enumerate(looked.rows) if look >= 0]
+        texts = work.captions.candidates
+        pairs = [(looked.rows[row], place.setdefault(texts[row], len(place))) for row in rows]
+        first = {column: row for row, (_, column) in reversed(list(zip(rows, pairs, strict=True)))}
+        spelt = [self._spelt(work)[first[column]] for column in range(len(place))]
+        made = self.grounding().judge(
+            self.embedder(work),
+            looked.looks,
+            spelt,
+            self.text_vectors(work, list(place)),
+            pairs,
+            [len(words[first[column]]) for column in range(len(place))],
+        )
+        return dict(zip(rows, made, strict=True))
+
+    def _spelt(self, work: Workspace) -> list[Spelt]:
+        from caplens.encoders.grounding import spell
+
+        encoder = self.loaded()
+        return work.once(
+            ("spelt", encoder.identity),
+            lambda: [spell(encoder, [word.text for word in words]) for words in self.tagged(work)],
+        )
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        weights = ("weights", f"infometic@{self.grounding().weights_hash}")
+        return (*super().signature_parts(), weights, ("regions", self.proposer().name))
+
+    def statistics(self, work: Workspace) -> Statistics:
+        from caplens.encoders.grounding import TEXT_LENGTH
+
+        made = super().statistics(work)
+        cut = sum(spelt.cut for spelt in self._spelt(work))
+        if not cut:
+            return made
+        note = f"of {cut} captions only the first {TEXT_LENGTH - 2} pieces of words were looked at one by one"
+        return Statistics(made.rows, made.details, (*made.notes, note), made.failures, made.facts)
+
+
+@register
+class InfoMetic(InfoMetricFamily):
+    """f^O (eq. 4)."""
+
+    name = "infometic"
+    summary = "Text precision plus vision recall, with the wrong words and the regions left out; no references."
+
+
+@register
+class InfoMeticPrecision(InfoMetricFamily):
+    """f^P."""
+
+    name = "infometic-p"
+    summary = "InfoMetIC's text precision: is what the caption says in the picture?"
+
+    def overall(self, judgement: Judgement) -> float:
+        return judgement.precision
+
+
+@register
+class InfoMeticRecall(InfoMetricFamily):
+    """f^R."""
+
+    name = "infometic-r"
+    summary = "InfoMetIC's vision recall: does the caption say what the picture shows?"
+
+    def overall(self, judgement: Judgement) -> float:
+        return judgement.recall
+
+
+@register
+class InfoMeticPlus(InfoMetricFamily):
+    """InfoMetIC+ (eq. 11)."""
+
+    name = "infometic-plus"
+    aliases = ("infometic+",)
+    summary = "InfoMetIC plus the weighted cosine of picture and caption in the encoder's space."
+
+    def overall(self, judgement: Judgement) -> float:
+        return super().overall(judgement) + self.loaded().scale * judgement.cosine

@@ -1,0 +1,80 @@
+"""The words of a caption, and which say something about a picture: nouns, verbs, adjectives, adverbs, numbers."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from caplens.text.parse import Parser
+from caplens.text.scenegraph import COPULAS
+from caplens.text.stopwords import STOP_WORDS
+
+PARSERS = ("en_core_web_md", "en_core_web_sm")
+_WORD = re.compile(r"\w+(?:-\w+)*|['’]\w+|[^\w\s]+")
+_SEMANTIC = ("NN", "VB", "JJ", "RB", "CD")
+_HELPING = frozenset({"aux", "auxpass", "neg"})
+
+
+class Word(NamedTuple):
+    """A word as it stands in the caption."""
+
+    text: str
+    tag: str
+    """The Penn tag; empty where no tagger was at hand."""
+    semantic: bool
+
+
+def split_words(text: str) -> list[str]:
+    """Words and runs of punctuation, in order.
+
+    >>> split_words("A man's t-shirt can't swim!!")
+    ['A', 'man', "'s", 't-shirt', 'can', "'t", 'swim', '!!']
+    """
+    return _WORD.findall(text)
+
+
+def tagger() -> Path | None:
+    """The folder of a parser that is on this machine."""
+    from caplens import weights
+
+    return next((path for name in PARSERS if (path := weights.find(name)) is not None), None)
+
+
+def tag_words(texts: Sequence[str]) -> list[list[Word]]:
+    """The words of every text; without a parser on this machine, all but stop words count as semantic.
+
+    >>> [word.text for word in tag_words(["a man is on the snow"])[0] if word.semantic]
+    ['man', 'snow']
+    """
+    split = [split_words(text) for text in texts]
+    folder = tagger()
+    if folder is None:
+        return [[Word(word, "", _says(word) and word.lower() not in STOP_WORDS) for word in words] for words in split]
+    made = []
+    for words, parse in zip(split, _parser(folder).parse([_lower(words) for words in split]), strict=True):
+        # The parser leaves the end of a very long text alone.
+        rest = [Word(word, "", False) for word in words[len(parse.words) :]]
+        judged = zip(words, parse.tags, parse.labels, strict=False)
+        made.append([Word(word, tag, _is_semantic(word, tag, label)) for word, tag, label in judged] + rest)
+    return made
+
+
+@functools.cache
+def _parser(folder: Path) -> Parser:
+    return Parser(folder)
+
+
+def _lower(words: list[str]) -> list[str]:
+    """As captions in capitals are tagged worse, and SPICE's are lower-cased too."""
+    return [word.lower() for word in words]
+
+
+def _is_semantic(word: str, tag: str, label: str) -> bool:
+    return tag.startswith(_SEMANTIC) and label not in _HELPING and word.lower() not in COPULAS and _says(word)
+
+
+def _says(word: str) -> bool:
+    return any(letter.isalnum() for letter in word) and word[0] not in "'’"

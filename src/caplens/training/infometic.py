@@ -1,0 +1,408 @@
+"""Train InfoMetIC's network over a frozen encoder (Hu et al., ACL 2023, §3.2).
+
+Coarse steps: contrastive losses on vision recall and text precision over all pairs of a small batch, in which groups of
+similar pictures make hard negatives, and hard textual negatives for recall. Fine steps, one in four: word labels from
+polluted captions, region labels from the detector's names. docs/infometic.md says what differs from the paper and why.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from caplens.encoders.base import Vectors, unit
+from caplens.encoders.fusion import Fusion, FusionScores, heads_of
+from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+
+if TYPE_CHECKING:
+    from caplens.training.grounded import Captions, Ints, Pictures
+    from caplens.training.pairs import Progress
+
+
+@dataclass(frozen=True)
+class InfoMeticConfig:
+    """Everything that changes the result."""
+
+    seed: int = 0
+    width: int = 128
+    intra_layers: int = 1
+    """0: no intra-modality fusion (Table 2, r2)."""
+    inter_layers: int = 2
+    """0: no inter-modality fusion (r1)."""
+    whole_image: bool = True
+    """The whole picture takes part in fusion (v_g; r3 without)."""
+    hard_textual_negatives: bool = True
+    """HTN."""
+    fine_grained: bool = True
+    """FS."""
+    coarse_per_fine: int = 3
+    batch: int = 12
+    group: int = 4
+    """Similar pictures that come together; 1 gives random batches."""
+    neighbours: int = 30
+    fine_batch: int = 48
+    steps: int = 1600
+    warm_up: int = 100
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    validate_every: int = 100
+    patience: int = 6
+    """Validations without a better loss before it stops."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One split as tensors."""
+
+    regions: Tensor
+    boxes: Tensor
+    region_masks: Tensor
+    whole_images: Tensor
+    captions: CaptionTensors
+    polluted: CaptionTensors
+    mentioned: Tensor
+    """(captions, 1 + regions + 1): regions that a caption mentions, by weak label."""
+    listed: list[Ints]
+    """Rows of every picture's captions."""
+    neighbours: Ints
+    """(pictures, nearest): similar pictures."""
+
+
+@dataclass(frozen=True)
+class CaptionTensors:
+    """Captions of one split."""
+
+    rows: Tensor
+    """(captions, tokens): rows of the token table."""
+    masks: Tensor
+    words: Tensor
+    """(captions, tokens): the word of each piece, or one more than the last word."""
+    right: Tensor
+    """(captions, words): semantic words that are right."""
+    wrong: Tensor
+    """(captions, words): the word that was put in another's place."""
+    wholes: Tensor
+    owner: Tensor
+    semantic_counts: Tensor
+
+
+MOST_WORDS = 32
+LEAST_ALPHA = 0.1  # β
+
+
+def caption_tensors(captions: Captions, rows: Ints, fusion: Fusion) -> CaptionTensors:
+    """As tensors, whole vectors projected."""
+    words = np.full(rows.shape, MOST_WORDS)
+    right = np.zeros((len(rows), MOST_WORDS), bool)
+    wrong = np.zeros_like(right)
+    for row, (text, found, changed) in enumerate(zip(captions.spelt, captions.words, captions.changed, strict=True)):
+        places = np.array(text.words)
+        words[row, : len(places)] = np.where((places >= 0) & (places < MOST_WORDS), places, MOST_WORDS)
+        kept = {int(place) for place in places if 0 <= place < MOST_WORDS}
+        right[row, [place for place in kept if found[place].semantic and place != changed]] = True
+        wrong[row, [place for place in kept if place == changed]] = True
+    return CaptionTensors(
+        torch.from_numpy(rows),
+        torch.from_numpy(captions.masks()),
+        torch.from_numpy(words),
+        torch.from_numpy(right),
+        torch.from_numpy(wrong),
+        fusion.project(torch.from_numpy(captions.vectors)),
+        torch.from_numpy(captions.owner),
+        torch.from_numpy(captions.semantic_counts),
+    )
+
+
+def make_side(
+    pictures: Pictures,
+    captions: Captions,
+    rows: Ints,
+    polluted: Captions,
+    polluted_rows: Ints,
+    mentioned: np.ndarray[Any, np.dtype[np.bool_]],
+    fusion: Fusion,
+    config: InfoMeticConfig,
+) -> Side:
+    """Everything the losses read, projected once: the projection is fixed."""
+    vectors = fusion.project(torch.from_numpy(pictures.vectors))
+    regions = vectors.clone()
+    if not config.whole_image:
+        regions[:, 0] = 0
+    return Side(
+        regions,
+        torch.from_numpy(pictures.boxes),
+        torch.from_numpy(pictures.regions),
+        vectors[:, 0],
+        caption_tensors(captions, rows, fusion),
+        caption_tensors(polluted, polluted_rows, fusion),
+        torch.from_numpy(mentioned),
+        [np.flatnonzero(captions.owner == number) for number in range(len(pictures.names))],
+        nearest(pictures.vectors[:, 0], config.neighbours),
+    )
+
+
+def nearest(vectors: Vectors, most: int) -> Ints:
+    """The most similar others of every vector."""
+    rows = unit(vectors).astype(np.float32)
+    found = []
+    for start in range(0, len(rows), 1024):
+        similar = rows[start : start + 1024] @ rows.T
+        similar[np.arange(len(similar)), start + np.arange(len(similar))] = -2
+        found.append(np.argsort(-similar, axis=1, kind="stable")[:, :most])
+    return np.concatenate(found)
+
+
+def principal_projection(vectors: Vectors, width: int) -> Tensor:
+    """The directions in which unit vectors lie most (no centring: cosines are to survive), scaled to size one each."""
+    rows = unit(vectors)
+    _, directions = np.linalg.eigh(rows.T @ rows)
+    chosen = directions[:, ::-1][:, :width]
+    chosen = chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(width)])
+    return torch.from_numpy(np.ascontiguousarray(chosen * math.sqrt(width), np.float32))
+
+
+def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, scale: float) -> Fusion:
+    """An untrained network that begins near InfoCLIP: blocks add little, attention starts as the encoder's cosines."""
+    torch.manual_seed(config.seed)
+    fusion = Fusion(width, heads_of(width), config.intra_layers, config.inter_layers, projection)
+    with torch.no_grad():
+        for name, parameter in fusion.named_parameters():
+            if name.endswith(("out_proj.weight", "c_proj.weight")):
+                parameter.mul_(0.1)
+        for side in ("img", "text"):
+            getattr(fusion, f"{side}_att_query").copy_(torch.eye(width) * scale / width)
+            getattr(fusion, f"{side}_att_key").copy_(torch.eye(width))
+    return fusion
+
+
+class Losses:
+    """The training tasks over one split."""
+
+    def __init__(self, fusion: Fusion, tokens: Tensor, side: Side, config: InfoMeticConfig) -> None:
+        self.fusion, self.tokens, self.side, self.config = fusion, tokens, side, config
+
+    def score(
+        self, pictures: Tensor, captions: CaptionTensors, texts: Tensor, pairs: tuple[Tensor, Tensor]
+    ) -> FusionScores:
+        """Pairs of places in `pictures` and `texts`, which are rows of the split."""
+        side = self.side
+        images = self.fusion.encode_image(side.regions[pictures], side.boxes[pictures])
+        read = self.fusion.encode_text(self.tokens[captions.rows[texts]])
+        left, right = pairs
+        return self.fusion.score(
+            images[left],
+            read[right],
+            side.whole_images[pictures][left],
+            captions.wholes[texts][right],
+            side.region_masks[pictures][left],
+            captions.masks[texts][right],
+        )
+
+    def coarse(self, pictures: Tensor, texts: Tensor, harder: Tensor) -> dict[str, Tensor]:
+        """Eq. 5 to 8. `texts` belong to `pictures` row by row; `harder` are captions of theirs that say less, or -1."""
+        count = len(pictures)
+        hard = (
+            torch.nonzero(harder >= 0)[:, 0] if self.config.hard_textual_negatives else torch.zeros(0, dtype=torch.long)
+        )
+        every = torch.cat([texts, harder[hard]])
+        grid = torch.arange(count)
+        left = torch.cat([grid.repeat_interleave(count), hard])
+        right = torch.cat([grid.repeat(count), torch.arange(count, len(every))])
+        scores = self.score(pictures, self.side.captions, every, (left, right))
+        made = {}
+        for name, values in (("recall", scores.recall), ("precision", scores.precision)):
+            table = values[: count * count].view(count, count)
+            made[name] = (functional.cross_entropy(table, grid) + functional.cross_entropy(table.T, grid)) / 2
+        if len(hard):
+            own = scores.recall[: count * count].view(count, count).diagonal()[hard]
+            made["hard textual negatives"] = functional.softplus(scores.recall[count * count :] - own).mean()
+        return made
+
+    def words(self, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """α of every word of polluted captions, and their loss (eq. 9), over whole words instead of pieces."""
+        captions = self.side.polluted
+        pictures = captions.owner[texts]
+        own = torch.arange(len(texts))
+        alphas = self.score(pictures, captions, texts, (own, own)).words
+        places = functional.one_hot(captions.words[texts], MOST_WORDS + 1).float()
+        by_word = (alphas[:, None] @ places)[:, 0, :MOST_WORDS]
+        right = captions.right[texts]
+        counts = right.sum(dim=1) + 1  # the replaced word is semantic too
+        terms = torch.where(right, -torch.log(by_word.clamp_min(1e-8)), 0).sum(dim=1) / counts
+        return by_word, terms.mean()
+
+    def regions(self, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """α of every region (null last) for captions that mention some, and their loss (eq. 10)."""
+        captions = self.side.captions
+        own = torch.arange(len(texts))
+        alphas = self.score(captions.owner[texts], captions, texts, (own, own)).regions
+        said = self.side.mentioned[texts][:, 1:]
+        masks = self.side.region_masks[captions.owner[texts]][:, 1:-1]
+        terms = torch.where(said, -torch.log(alphas.clamp_min(1e-8)), 0).sum(dim=1) / masks.sum(dim=1).clamp_min(1)
+        return alphas, terms.mean()
+
+    def fine(self, polluted: Tensor, texts: Tensor) -> dict[str, Tensor]:
+        """Eq. 9 and 10."""
+        return {"words": self.words(polluted)[1], "regions": self.regions(texts)[1]}
+
+
+@dataclass
+class Sampler:
+    """Draws batches; all of its randomness is one generator."""
+
+    side: Side
+    config: InfoMeticConfig
+    generator: torch.Generator
+    grounded: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.grounded = np.flatnonzero(self.side.mentioned.any(dim=1).numpy())
+
+    def draw(self, most: int) -> int:
+        return int(torch.randint(most, (1,), generator=self.generator))
+
+    def coarse(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Pictures in groups of similar ones, a caption of each, and a caption of each that says less (-1 if none)."""
+        side, count = self.side, len(self.side.listed)
+        chosen: list[int] = []
+        while len(chosen) < self.config.batch:
+            seed = self.draw(count)
+            near = side.neighbours[seed]
+            others = [int(near[self.draw(len(near))]) for _ in range(self.config.group - 1)]
+            chosen += [picture for picture in dict.fromkeys([seed, *others]) if picture not in chosen]
+        chosen = chosen[: self.config.batch]
+        texts, harder = [], []
+        for picture in chosen:
+            rows = side.listed[picture]
+            pair = [int(rows[self.draw(len(rows))]) for _ in range(2)]
+            pair.sort(key=lambda row: -int(side.captions.semantic_counts[row]))
+            counts = side.captions.semantic_counts[pair]
+            texts.append(pair[0])
+            harder.append(pair[1] if counts[0] > counts[1] else -1)
+        return torch.tensor(chosen), torch.tensor(texts), torch.tensor(harder)
+
+    def fine(self) -> tuple[Tensor, Tensor]:
+        """Polluted captions, and captions with region labels."""
+        size = self.config.fine_batch
+        polluted = torch.randint(len(self.side.polluted.rows), (size,), generator=self.generator)
+        places = torch.randint(len(self.grounded), (size,), generator=self.generator)
+        return polluted, torch.from_numpy(self.grounded)[places]
+
+
+def train_fusion(
+    fusion: Fusion,
+    tokens: Vectors,
+    train: Side,
+    val: Side,
+    config: InfoMeticConfig,
+    run: TrainingRun,
+    progress: Progress,
+) -> dict[str, float]:
+    """Train in place up to the best validation; goes on from the run's checkpoint."""
+    table = fusion.project(torch.from_numpy(tokens))
+    generator = torch.Generator().manual_seed(config.seed)
+    sampler = Sampler(train, config, generator)
+    losses, held_out = Losses(fusion, table, train, config), Losses(fusion, table, val, config)
+    trained = [parameter for parameter in fusion.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
+    best = {name: tensor.clone() for name, tensor in fusion.state_dict().items()}
+    state = {"step": 0, "best step": 0, "best loss": math.inf}
+    saved = run.resume()
+    if saved is not None:
+        tensors, state = saved
+        fusion.load_state_dict({name.removeprefix("now."): t for name, t in tensors.items() if name.startswith("now.")})
+        best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
+        restore_optimiser(optimiser, tensors)
+        generator.set_state(tensors["generator"])
+    while state["step"] < config.steps:
+        if state["step"] - state["best step"] >= config.patience * config.validate_every:
+            break
+        total = 0.0
+        for _ in range(config.validate_every):
+            step = state["step"]
+            rate = min(1.0, (step + 1) / config.warm_up) * 0.5 * (1 + math.cos(math.pi * step / config.steps))
+            for group in optimiser.param_groups:
+                group["lr"] = config.learning_rate * rate
+            fine = config.fine_grained and step % (config.coarse_per_fine + 1) == config.coarse_per_fine
+            made = losses.fine(*sampler.fine()) if fine else losses.coarse(*sampler.coarse())
+            loss = torch.stack(list(made.values())).sum()
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+            optimiser.step()
+            with torch.no_grad():
+                fusion.logit_scale.clamp_(max=math.log(100))
+            total += float(loss.detach())
+            state["step"] += 1
+        reached = validate(held_out, config)
+        if reached["loss"] < state["best loss"]:
+            state |= {"best loss": reached["loss"], "best step": state["step"]}
+            best = {name: tensor.clone() for name, tensor in fusion.state_dict().items()}
+        run.log(step=state["step"], train=total / config.validate_every, **reached)
+        kept = {f"now.{name}": tensor for name, tensor in fusion.state_dict().items()}
+        kept |= {f"best.{name}": tensor for name, tensor in best.items()}
+        run.save({**kept, **optimiser_tensors(optimiser), "generator": generator.get_state()}, state)
+        progress("steps", int(state["step"]), config.steps)
+    fusion.load_state_dict(best)
+    run.finish()
+    return {"steps": state["step"], "best step": state["best step"], **validate(held_out, config)}
+
+
+def validate(losses: Losses, config: InfoMeticConfig, batches: int = 8) -> dict[str, float]:
+    """The same tasks on fixed draws of the validation split, and what the numbers mean for people."""
+    sampler = Sampler(losses.side, config, torch.Generator().manual_seed(1))
+    sums: dict[str, list[float]] = {}
+    with torch.inference_mode():
+        for _ in range(batches):
+            for name, value in losses.coarse(*sampler.coarse()).items():
+                sums.setdefault(name, []).append(float(value))
+        polluted, texts = (torch.arange(len(losses.side.polluted.rows))[:256], torch.from_numpy(sampler.grounded)[:256])
+        by_word, words = losses.words(polluted)
+        _, regions = losses.regions(texts)
+    made = {name: float(np.mean(values)) for name, values in sums.items()}
+    loss = sum(made.values())
+    if config.fine_grained:
+        made |= {"words": float(words), "regions": float(regions)}
+        loss += (float(words) + float(regions)) / config.coarse_per_fine
+    return {"loss": loss, **made, **word_figures(by_word, losses.side.polluted, polluted)}
+
+
+def word_figures(by_word: Tensor, captions: CaptionTensors, rows: Tensor) -> dict[str, float]:
+    """How often the replaced word has the least α of all semantic words, and how many words β judges rightly.
+
+    A replaced word that was cut off the end counts as not found.
+    """
+    right, wrong = captions.right[rows], captions.wrong[rows]
+    found = wrong.any(dim=1) & (
+        torch.where(wrong, by_word, torch.inf).amin(dim=1) < torch.where(right, by_word, torch.inf).amin(dim=1)
+    )
+    agreed = torch.where(right, by_word >= LEAST_ALPHA, by_word < LEAST_ALPHA) & (right | wrong)
+    return {
+        "replaced word lowest": float(found.float().mean()),
+        "words right at β": float(agreed.sum() / (right | wrong).sum()),
+    }
+
+
+def settings(config: InfoMeticConfig) -> dict[str, Any]:
+    """For the run's folder and the weights' file."""
+    return asdict(config)
+
+
+def write_weights(fusion: Fusion, path: Path, about: dict[str, Any]) -> None:
+    """The network in float16, in the released layout, with what has to be known about it."""
+    import json
+
+    from safetensors.torch import save_file
+
+    from caplens.files import atomic_path
+
+    tensors = {name: tensor.detach().half().contiguous() for name, tensor in fusion.state_dict().items()}
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, metadata={"caplens": json.dumps(about)})
