@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --window-size=1200,900"
+)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -27,3 +34,21 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 def shared() -> Path:
     """The folder with the real data; tests that ask for it carry the mark `shared`."""
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real headless browser, one per worker; tests that ask for it carry the mark `browser`."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("no chromium with chromedriver on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(service=webdriver.ChromeService(driver), options=options)
+    yield opened
+    opened.quit()

@@ -12,17 +12,33 @@ from caplens.metrics import list_metrics, load_metric
 from caplens.report import Report
 
 if TYPE_CHECKING:
+    from caplens.explanation import Explanation, explain
     from caplens.reward import Reward
 
 __version__ = version("caplens")
 
-__all__ = ["CaptionSet", "Comparison", "Report", "Reward", "compare", "evaluate", "list_metrics", "load_metric"]
+__all__ = [
+    "CaptionSet",
+    "Comparison",
+    "Explanation",
+    "Report",
+    "Reward",
+    "compare",
+    "evaluate",
+    "explain",
+    "list_metrics",
+    "load_metric",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """`caplens.Reward` is imported when it is first asked for."""
+    """What few need is imported when it is first asked for."""
     if name == "Reward":
         from caplens.reward import Reward
 
         return Reward
+    if name in {"Explanation", "explain"}:
+        from caplens import explanation
+
+        return getattr(explanation, name)
     raise AttributeError(f"module 'caplens' has no attribute {name!r}")

@@ -97,11 +97,28 @@ def test_very_long_captions_do_not_make_a_very_large_page() -> None:
 
 def test_details_are_kept_for_the_extremes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     captions = [f"{'a cat ' * 20}{'x ' * number}" for number in range(40)]
-    size = len(json.dumps(data_of(page_of(captions[:1]))["metrics"][0]["details"]["0"]))
+    size = len(json.dumps(data_of(page_of(captions[:1]))["views"][0]["details"]["0"]))
     monkeypatch.setattr("caplens.report.html.DETAILS_BUDGET", 10 * size)
-    kept = data_of(page_of(captions))["metrics"][0]["details"]
+    page = page_of(captions)
+    kept = data_of(page)["views"][0]["details"]
     assert 4 <= len(kept) <= 10
+    assert f"Explanations by toy-overlap are kept for {len(kept)} of these" in page
+    assert "are kept for" not in page_of(captions[:3])
     assert {"0", "39"} <= set(kept)
+
+
+def test_the_references_explain_where_a_metric_aligned_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    captions = ["a cat flies", "", "😀"]
+    report = caplens.evaluate(captions, [["a cat sleeps"]] * 3, metrics=[Overlap(), Picky()])
+    assert [view["name"] for view in data_of(render(report, "title"))["views"]] == ["toy-overlap"]
+    monkeypatch.setattr("caplens.report.html.ALIGNING", frozenset({"toy-overlap"}))
+    views = data_of(render(report, "title"))["views"]
+    assert [view["name"] for view in views] == ["the references", "toy-overlap"]
+    cat, empty, emoji = (views[0]["details"][str(row)] for row in range(3))
+    assert [word.get("status") for word in cat["words"]] == [None, "exact", "wrong"]
+    assert cat["missing"][0]["text"] == "sleeps"
+    assert "no word of the caption" in empty["note"]
+    assert emoji["precision"] is None
 
 
 def picture(folder: Path, name: str, size: tuple[int, int], mode: str = "RGB") -> str:

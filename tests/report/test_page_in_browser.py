@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +14,6 @@ import caplens
 
 pytestmark = pytest.mark.browser
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --window-size=1200,900"
-)
 CAPTIONS = {
     "zebra": "a zebra eats grass",
     "cat": "a cat sleeps",
@@ -26,23 +21,6 @@ CAPTIONS = {
     "lost": "broken",
     "silent": "",
 }
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver")
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("no chromium with chromedriver on this machine")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(service=webdriver.ChromeService(driver), options=options)
-    yield opened
-    opened.quit()
 
 
 @pytest.fixture
@@ -75,9 +53,11 @@ def find(page: Any, selector: str) -> Any:
     return page.find_element("css selector", selector)
 
 
-def test_all_captions_are_listed_in_file_order(page: Any) -> None:
-    assert listed(page) == list(CAPTIONS)
+def test_the_worst_captions_come_first_and_the_file_order_can_be_had(page: Any) -> None:
+    assert listed(page) == ["silent", "cat", "zebra", "markup", "lost"]  # by the last metric, the unscored one last
     assert find(page, "#count").text == "5 captions"
+    choose(page, "order", "file")
+    assert listed(page) == list(CAPTIONS)
 
 
 def test_search_filters_and_marks(page: Any) -> None:
@@ -92,9 +72,9 @@ def test_search_filters_and_marks(page: Any) -> None:
 
 def test_sorting_by_a_metric_puts_unscored_captions_last(page: Any) -> None:
     choose(page, "metric", "1")
-    choose(page, "order", "up")
+    choose(page, "order", "worst")
     assert listed(page) == ["silent", "cat", "zebra", "markup", "lost"]
-    choose(page, "order", "down")
+    choose(page, "order", "best")
     assert listed(page) == ["markup", "zebra", "cat", "silent", "lost"]
 
 
@@ -102,6 +82,7 @@ def test_bounds_and_kinds_filter(page: Any) -> None:
     choose(page, "metric", "0")
     choose(page, "low", "50")
     assert listed(page) == ["zebra", "cat"]
+    assert page.find_elements("css selector", "#show option[value=wrong]") != []
     find(page, ".tools button[type=reset]").click()
     page.execute_script("return new Promise(done => setTimeout(done, 50))")
     assert len(listed(page)) == 5
@@ -131,6 +112,17 @@ def test_markup_in_a_caption_is_shown_as_text(page: Any) -> None:
     choose(page, "search", "bold")
     assert find(page, "#list .candidate").text == "<b>bold</b> cat & dog"
     assert page.find_elements("css selector", "#list .candidate b") == []
+
+
+def test_what_the_details_found_filters(page: Any) -> None:
+    choose(page, "order", "file")
+    choose(page, "show", "wrong")
+    assert listed(page) == ["zebra", "markup", "lost"]
+    choose(page, "show", "missing")
+    assert listed(page) == ["zebra", "cat", "markup", "lost", "silent"]
+    choose(page, "show", "explained")
+    choose(page, "search", "zebra eats")
+    assert listed(page) == ["zebra"]
 
 
 def test_why_marks_the_words(page: Any) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from caplens import weights
 from caplens.details import Details, LazyDetails, Status, Word
 from caplens.errors import InputError
-from caplens.metrics.base import Floats, Metric, Progress, Statistics, Workspace, reference_counts, register
+from caplens.metrics.base import Floats, Metric, Progress, Statistics, Workspace, reference_counts, register, silent
 from caplens.native._kernels import Meteor as Kernel
 from caplens.native._kernels import meteor_normalise
 from caplens.text import meteor_data, ptb
@@ -53,8 +53,8 @@ class Meteor(Metric):
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: weighted matches and weighted length of caption and reference, matched words, chunks."""
         references = work.captions.references or []
-        indexes = self._indexes(work.progress)
-        kernel = _kernel(indexes)
+        indexes = self.indexes(work.progress)
+        kernel = aligner(indexes)
         captions = prepare([line.replace("|||", "") for line in self._tokenise(work.captions.candidates)])
         prepared = self._prepare_references(references)
         rows, best, long_captions = kernel.score(captions, prepared)
@@ -89,7 +89,8 @@ class Meteor(Metric):
         flat = iter(prepare([part for parts in groups for part in parts]))
         return [[next(flat) for _ in parts] for parts in groups]
 
-    def _indexes(self, progress: Progress) -> Indexes:
+    def indexes(self, progress: Progress = silent) -> Indexes:
+        """The data this metric runs with, as far as it is on this machine."""
         chosen = self.data or os.environ.get(self.environment)
         if chosen:
             folder = Path(chosen)
@@ -121,7 +122,7 @@ def words_of(line: str) -> list[str]:
     return re.findall(r"[^ \t\n\r\f]+", line)
 
 
-def _kernel(indexes: Indexes) -> Kernel:
+def aligner(indexes: Indexes) -> Kernel:
     """Mapping the indexes takes a fraction of a millisecond, so nothing is kept between calls."""
     return Kernel(FUNCTION_WORDS, indexes.synonyms, indexes.paraphrases)
 
@@ -167,7 +168,7 @@ class Alignments(LazyDetails):
         caption, reference = words_of(self.captions[row]), words_of(self.references[row])
         words: list[Word] = [_unmatched(word) for word in caption]
         left = dict(enumerate(reference))
-        for module, start, length, other, other_length in _kernel(self.indexes).align(
+        for module, start, length, other, other_length in aligner(self.indexes).align(
             self.captions[row], self.references[row]
         ):
             match = " ".join(reference[other : other + other_length])

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from caplens.details import AnyDetails
 from caplens.files import json_text
-from caplens.metrics.base import Result
 from caplens.report.histogram import HEIGHT, WIDTH, bars
 from caplens.report.report import Report
 from caplens.report.sample import EXTREMES, choose_rows, extremes, shorten
 from caplens.report.table import show_count, show_interval, show_number
 from caplens.report.thumbnails import thumbnails
+from caplens.support import SupportOf
 
 TEMPLATES = Path(__file__).parent / "templates"
-DETAILS_BUDGET = 2_000_000
+DETAILS_BUDGET = 4_000_000
 """Characters of details on one page."""
+ALIGNING = frozenset({"meteor", "spice", "spider"})
+"""Metrics that compare words with references; a page that has one of them shows what the references support."""
 
 
 def render(report: Report, title: str) -> str:
     """The page as text."""
+    rows = choose_rows(report)
+    data = _data(report, rows)
+    return fill(
+        "page.html",
+        styles=("page.css", "details.css"),
+        scripts=("details.js", "page.js"),
+        data=data,
+        title=title,
+        total=len(report.captions),
+        shown=len(rows),
+        pictures=len(data["pictures"]),
+        views=data["views"],
+        metrics=_metric_views(report),
+        errors=report.errors,
+        histogram_width=WIDTH,
+        histogram_height=HEIGHT,
+    )
+
+
+def fill(template: str, styles: Sequence[str], scripts: Sequence[str], data: dict[str, Any], **values: Any) -> str:
+    """A template with its styles, its scripts and what they work on, as one text that needs nothing else."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -32,21 +57,12 @@ def render(report: Report, title: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    rows = choose_rows(report)
-    data = _data(report, rows)
-    page = environment.get_template("page.html").render(
-        title=title,
-        total=len(report.captions),
-        shown=len(rows),
-        pictures=len(data["pictures"]),
-        metrics=_metric_views(report),
-        errors=report.errors,
+    page = environment.get_template(template).render(
         version=version("caplens"),
-        histogram_width=WIDTH,
-        histogram_height=HEIGHT,
-        style=(TEMPLATES / "page.css").read_text("utf-8"),
-        script=(TEMPLATES / "page.js").read_text("utf-8"),
+        style="".join((TEMPLATES / name).read_text("utf-8") for name in styles),
+        script="".join((TEMPLATES / name).read_text("utf-8") for name in scripts),
         data=_for_script(data),
+        **values,
     )
     # Half a character (a lone surrogate) cannot be written as UTF-8; the page shows a question mark.
     return page.encode("utf-8", "replace").decode("utf-8")
@@ -100,27 +116,38 @@ def _data(report: Report, rows: list[int]) -> dict[str, Any]:
                 "higherIsBetter": result.metric.higher_is_better,
                 "scores": [_rounded(score) for score in result.scores[rows].tolist()],
                 "failures": {str(place[row]): reason for row, reason in result.failures.items() if row in place},
-                "details": _details(result, order, place),
             }
             for result in report
         ],
+        "views": _views(report, order, place),
     }
 
 
-def _details(result: Result, order: list[int], place: dict[int, int]) -> dict[str, Any]:
-    """Position on the page to details, the extremes first, until the budget is spent."""
+def _views(report: Report, order: list[int], place: dict[int, int]) -> list[dict[str, Any]]:
+    """What explains the captions: the references, where a metric aligned with them, and every metric that explains."""
+    sources: dict[str, Sequence[AnyDetails]] = {}
+    if report.captions.references is not None and not ALIGNING.isdisjoint(report.results):
+        sources["the references"] = SupportOf(report.captions, order, _graphs(report))
+    sources |= {result.name: result.details for result in report if result.details is not None}
+    return [{"name": name, **_details(details, order, place, len(sources))} for name, details in sources.items()]
+
+
+def _graphs(report: Report) -> Sequence[AnyDetails] | None:
+    return report["spice"].details if "spice" in report.results else None
+
+
+def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, int], sources: int) -> dict[str, Any]:
+    """Position on the page to details, the extremes first, until this source's part of the budget is spent."""
     kept: dict[str, Any] = {}
-    if result.details is None:
-        return kept
-    left = DETAILS_BUDGET
+    left = DETAILS_BUDGET // sources
     for row in dict.fromkeys(order):
-        entry = result.details[row]
+        entry = details[row]
         if entry:
             left -= len(json_text(entry))
             if left < 0:
-                break
+                return {"details": kept, "cut": True}
             kept[str(place[row])] = entry
-    return kept
+    return {"details": kept, "cut": False}
 
 
 def _rounded(score: float) -> float | None:

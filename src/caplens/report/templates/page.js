@@ -5,13 +5,7 @@
   const find = (id) => document.getElementById(id);
   if (!find("list")) return;
 
-  // Every text goes in as text, never as markup.
-  const make = (tag, className, ...children) => {
-    const node = document.createElement(tag);
-    if (className) node.className = className;
-    node.append(...children.filter((child) => child !== null && child !== undefined));
-    return node;
-  };
+  const { make, highlighted } = caplensDetails;
   const shown = (metric, score) => metric.percent ? (score * 100).toFixed(2) : score.toFixed(3);
   const scale = (metric) => metric.percent ? 100 : 1;
 
@@ -24,112 +18,16 @@
     [data.ids[row], caption, ...data.references[row]].join("\n").toLocaleLowerCase());
   const state = { metric: data.metrics.length - 1, rows: [], drawn: 0 };
 
-  function highlighted(text, words) {
-    const lower = text.toLocaleLowerCase();
-    if (!words.length || lower.length !== text.length) return [text];
-    const parts = [];
-    let from = 0;
-    while (from < text.length) {
-      let next = null;
-      for (const word of words) {
-        const at = lower.indexOf(word, from);
-        if (at >= 0 && (next === null || at < next.at)) next = { at, end: at + word.length };
-      }
-      if (next === null) break;
-      parts.push(text.slice(from, next.at), make("mark", "", text.slice(next.at, next.end)));
-      from = next.end;
-    }
-    return [...parts, text.slice(from)];
-  }
-
-  const KINDS = {
-    right: "is-right", exact: "is-right", mentioned: "is-right",
-    wrong: "is-wrong", missing: "is-missing",
-    stem: "is-partly", synonym: "is-partly", paraphrase: "is-partly", partly: "is-partly",
-  };
-  const tooltip = (entry) => [entry.status, entry.match && `matches “${entry.match}”`,
-    typeof entry.score === "number" ? entry.score.toFixed(3) : null].filter(Boolean).join(" · ");
-  const piece = (entry) => {
-    const item = typeof entry === "string" ? { text: entry } : entry;
-    const text = Array.isArray(item.text) ? item.text.join(" · ") : String(item.text);
-    const node = make("span", KINDS[item.status] || "", text);
-    node.title = tooltip(item);
-    if (item.status) node.append(make("small", "", ` ${item.status}`));
-    return node;
-  };
-  const heading = (text, body) => [make("h5", "", text), body];
-
-  // One drawing per key of the convention in docs/details.md.
-  const DRAW = {
-    note: (text) => [make("p", "note", String(text))],
-    words: (words) => {
-      const line = make("p", "words");
-      for (const word of words) {
-        const node = make("span", KINDS[word.status] || "", word.text);
-        node.title = tooltip(word);
-        line.append(node, " ");
-      }
-      return [line];
-    },
-    missing: (items) => items.length ? heading("Left out", make("p", "chips", ...items.map(
-      (item) => piece(typeof item === "string" ? { text: item } : item)))) : [],
-    tuples: (items) => items.length ? heading("Graph", make("p", "chips", ...items.map(piece))) : [],
-    contributions: (items) => {
-      const most = Math.max(1e-12, ...items.map((item) => Math.abs(item.share ?? item.value)));
-      const grid = make("div", "shares");
-      for (const item of items) {
-        const share = item.share ?? item.value;
-        const bar = make("i", share < 0 ? "down" : "");
-        bar.style.width = `${100 * Math.abs(share) / most}%`;
-        grid.append(make("span", "", item.name), make("span", "", bar), make("span", "", Number(item.value).toPrecision(3)));
-      }
-      return heading("What made the score", grid);
-    },
-    regions: (items, row) => {
-      const address = data.pictures[row];
-      if (!address) return [];
-      const image = make("img"); image.src = address; image.alt = "";
-      const frame = make("div", "picture boxed", image);
-      frame.style.maxWidth = "20rem";
-      for (const item of items) {
-        const [left, top, right, bottom] = item.box;
-        const box = make("span", `box ${item.status === "missing" ? "" : "mentioned"}`);
-        Object.assign(box.style, { left: `${100 * left}%`, top: `${100 * top}%`,
-          width: `${100 * (right - left)}%`, height: `${100 * (bottom - top)}%` });
-        box.title = [item.label, tooltip(item)].filter(Boolean).join(" · ");
-        frame.append(box);
-      }
-      return heading("Regions", frame);
-    },
-  };
-
-  // Keys outside the convention: numbers and short lists as they are, anything deeper as json.
-  function facts(rest) {
-    const list = make("dl", "facts");
-    for (const [key, value] of Object.entries(rest)) {
-      const simple = Array.isArray(value) ? value.every((entry) => Object(entry) !== entry) : Object(value) !== value;
-      const text = !simple ? JSON.stringify(value)
-        : typeof value === "number" ? String(Number(value.toPrecision(4)))
-        : Array.isArray(value) ? value.join(", ") : String(value ?? "");
-      if (text) list.append(make("div", "", make("dt", "", key), " ", make("dd", simple ? "" : "deep", text)));
-    }
-    return list;
-  }
-
-  function why(row) {
-    const explained = data.metrics.filter((metric) => metric.details[row]);
+  function why(row, references) {
+    const explained = data.views.filter((view) => view.details[row]);
     if (!explained.length) return null;
     const panel = make("details", "why", make("summary", "", "Why?"));
     // Drawn when it is first opened: thousands of closed panels cost nothing.
     panel.addEventListener("toggle", () => {
       if (panel.childElementCount > 1) return;
-      for (const metric of explained) {
-        const details = metric.details[row], rest = {};
-        const section = make("section", "", make("h4", "", metric.name));
-        for (const key of Object.keys(DRAW)) if (details[key]) section.append(...DRAW[key](details[key], row));
-        for (const key of Object.keys(details)) if (!(key in DRAW)) rest[key] = details[key];
-        if (Object.keys(rest).length) section.append(facts(rest));
-        panel.append(section);
+      for (const view of explained) {
+        const options = { caption: data.captions[row], picture: data.pictures[row], references };
+        panel.append(make("section", "", make("h4", "", view.name), caplensDetails.draw(view.details[row], options)));
       }
     });
     return panel;
@@ -163,11 +61,13 @@
       node.append(picture);
     } else node.classList.add("plain");
     const text = make("div", "text", verdict ? make("p", "verdict", verdict) : null);
-    text.append(caption.trim() ? make("p", "candidate", ...highlighted(caption, words))
-      : make("p", "candidate empty", "empty caption"));
-    const references = data.references[row];
-    if (references.length) text.append(make("ul", "references",
-      ...references.map((reference) => make("li", "", ...highlighted(reference, words)))));
+    const line = caption.trim() ? make("p", "candidate", ...highlighted(caption, words))
+      : make("p", "candidate empty", "empty caption");
+    line.dir = "auto";
+    text.append(line);
+    const references = data.references[row].map((reference) => make("li", "", ...highlighted(reference, words)));
+    for (const item of references) item.dir = "auto";
+    if (references.length) text.append(make("ul", "references", ...references));
     text.append(make("p", "id", ...highlighted(data.ids[row], words)));
     const reasons = new Map();
     for (const metric of data.metrics) {
@@ -175,10 +75,10 @@
       if (reason) reasons.set(reason, [...(reasons.get(reason) || []), metric.name]);
     }
     for (const [reason, names] of reasons) text.append(make("p", "reason", `Not scored by ${names.join(", ")}: ${reason}`));
-    const panel = why(row);
-    if (panel) text.append(panel);
     node.append(text);
     if (!verdict) { node.classList.add("wide"); node.append(marks(row)); }
+    const panel = why(row, references);
+    if (panel) node.append(panel);
     return node;
   }
 
@@ -200,6 +100,13 @@
       (row) => card(row, [], verdict(row))));
   }
 
+  // Whether some metric found wrong words in the caption, or something it leaves out.
+  const FOUND = {
+    wrong: (details) => (details.words || []).some((word) => word.status === "wrong"),
+    missing: (details) => (details.missing || []).length > 0,
+  };
+  const has = (row, kind) => kind in FOUND && data.views.some((view) => view.details[row] && FOUND[kind](view.details[row]));
+
   const typed = (id) => find(id).value === "" ? null : Number(find(id).value);
 
   function drawList() {
@@ -216,9 +123,10 @@
         && (show === "all"
           || (show === "unscored" && data.metrics.some((each) => each.scores[row] === null))
           || (show === "empty" && !data.captions[row].trim())
-          || (show === "explained" && data.metrics.some((each) => each.details[row])));
+          || (show === "explained" && data.views.some((view) => view.details[row]))
+          || has(row, show));
     });
-    if (order !== "file") rows = sorted(rows, order === "up" ? 1 : -1);
+    if (order !== "file") rows = sorted(rows, (order === "worst") === metric.higherIsBetter ? 1 : -1);
     state.rows = rows;
     state.words = words;
     state.drawn = 0;
