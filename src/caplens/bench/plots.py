@@ -100,7 +100,7 @@ def lines(series: Sequence[Line], places: Sequence[float], labels: Sequence[str]
         if number % every == 0:
             parts.append(_text("tick", across(place), bottom + 16, label, "middle"))
     parts.append(_text("tick", (left + width - right) / 2, height - 6, axis, "middle"))
-    ends = _apart([down(line.values[-1]) for line in series], 13)
+    ends = _apart([down(line.values[-1]) for line in series], 13, top, bottom)
     for number, (line, end) in enumerate(zip(series, ends, strict=True)):
         style = f"hue-{number % HUES}" + (" dashed" if number >= HUES else "")
         if len(series) <= FEW:
@@ -171,19 +171,20 @@ def _levels(ratings: Floats) -> tuple[list[str], np.ndarray[tuple[int], np.dtype
     return [f"{edges[place]:.2g}" for place in present], groups
 
 
-def _apart(wanted: Sequence[float], least: float) -> list[float]:
-    """Label heights near the wanted ones, at least `least` apart.
+def _apart(wanted: Sequence[float], least: float, low: float, high: float) -> list[float]:
+    """Label heights near the wanted ones, at least `least` apart, from `low` to `high`.
 
-    >>> _apart([10.0, 11.0, 40.0], 12)
-    [4.5, 16.5, 40.0]
+    >>> _apart([10.0, 11.0, 40.0], 12, 0, 50), _apart([10.0, 11.0, 40.0], 12, 8, 40)
+    ([4.5, 16.5, 40.0], [8.0, 20.0, 40.0])
     """
     blocks: list[tuple[float, list[int]]] = []
     for place in sorted(range(len(wanted)), key=lambda place: wanted[place]):
         centre, members = float(wanted[place]), [place]
         while blocks and centre - blocks[-1][0] < (len(members) + len(blocks[-1][1])) * least / 2:
-            above, others = blocks.pop()
-            centre = (above * len(others) + centre * len(members)) / (len(others) + len(members))
+            _, others = blocks.pop()
             members = others + members
+            reach = (len(members) - 1) / 2 * least
+            centre = max(low + reach, min(high - reach, sum(wanted[each] for each in members) / len(members)))
         blocks.append((centre, members))
     placed = [0.0] * len(wanted)
     for centre, members in blocks:
