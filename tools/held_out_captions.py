@@ -20,7 +20,7 @@ from caplens.training.captioner_run import grid_features, reach
 from caplens.training.pairs import read_pairs
 
 CONFIG = CaptionerConfig(
-    width=128, heads=4, refining_layers=2, cross_entropy_epochs=7, learning_rate=2e-3, self_critical_epochs=0, batch=16
+    width=128, heads=4, refining_layers=1, cross_entropy_epochs=6, learning_rate=2e-3, self_critical_epochs=0, batch=16
 )
 
 

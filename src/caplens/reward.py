@@ -166,7 +166,8 @@ class Reward:
         """What stands before the first end of each row."""
         stops = lengths.cumsum()
         starts = stops - lengths
-        ends = np.append(np.flatnonzero(np.isin(numbers, self.end)), len(numbers))
+        ended = numbers == self.end[0] if len(self.end) == 1 else np.isin(numbers, self.end)
+        ends = np.append(np.flatnonzero(ended), len(numbers))
         stops = np.minimum(stops, ends[np.searchsorted(ends, starts)])
         return numbers[np.arange(len(numbers)) < np.repeat(stops, lengths)], stops - starts
 

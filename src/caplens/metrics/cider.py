@@ -141,14 +141,17 @@ class CiderR(Cider):
         candidate, reference = corpus.candidates.lengths(), corpus.candidates.reference_lengths()
         # l(c), l(s): the official code takes bigrams + 1, which is the number of words, and 1 for an empty text.
         candidate, reference = corpus.per_pair(np.maximum(1, candidate)), np.maximum(1, reference)
-        length_penalty = np.exp(-((candidate - reference) ** 2) / reference**2)  # Pen_L, eq. 5
+        log_length_penalty = -((candidate - reference) ** 2) / reference**2  # Pen_L, eq. 5
 
         # The official code's words are what \w+ finds in the tokens.
         logs, distinct, total = corpus.repetitions(whole_tokens=self.formula == "paper")
         root = distinct if self.formula == "official" else total  # the paper prints the exponent 1/l(c)
-        repetition_penalty = np.exp(logs / np.repeat(np.maximum(1, root), corpus.reference_counts))  # Pen_R, eq. 6
+        log_repetition_penalty = logs / corpus.per_pair(np.maximum(1, root))  # Pen_R, eq. 6
+        # Pen_R^k_r Pen_L^(1 - k_r), eq. 7
+        combined: Floats = np.exp(self.k_r * log_repetition_penalty + (1 - self.k_r) * log_length_penalty)
+        if distinct.all():
+            return combined
         wordless = np.repeat(distinct == 0, corpus.reference_counts)
-        combined: Floats = repetition_penalty**self.k_r * length_penalty ** (1 - self.k_r)  # eq. 7
         return np.where(wordless, 0.0, combined)
 
     def notes(self, corpus: Corpus) -> tuple[str, ...]:

@@ -141,13 +141,8 @@ WordRuns::WordRuns(std::shared_ptr<const References> references, bool whole_toke
     for (Id token = 0; token < tokens.size(); ++token) {
         each(tokens.word(token), [&](std::string_view run) { ids_.push_back(vocabulary_.intern(run)); });
         ends_.push_back(ids_.size());
+        only_.push_back(in_token(token).size() == 1 ? ids_.back() : kNone);
     }
-    const Tokens& texts = references_->tokens();
-    for_each_row(texts.size(), [&](std::size_t text) {
-        for (const Id token : texts.words(static_cast<Id>(text)))
-            for (const Id run : in_token(token)) text_ids_.push_back(run);
-        text_ends_.push_back(text_ids_.size());
-    });
 }
 
 TokenMap::TokenMap(std::shared_ptr<const References> references, nb::iterable words)

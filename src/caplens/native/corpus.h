@@ -113,9 +113,11 @@ public:
         const std::size_t start = token == 0 ? 0 : ends_[token - 1];
         return {ids_.data() + start, ends_[token] - start};
     }
-    std::span<const Id> in_text(Id text) const {  // of a reference
-        const std::size_t start = text == 0 ? 0 : text_ends_[text - 1];
-        return {text_ids_.data() + start, text_ends_[text] - start};
+    // Visits the runs of a token that the references know; nearly every token is one run.
+    template <class Visit>
+    void each_in_token(Id token, Visit visit) const {
+        if (const Id only = only_[token]; only != kNone) return visit(only);
+        for (const Id run : in_token(token)) visit(run);
     }
     const Vocabulary& vocabulary() const { return vocabulary_; }
     const References& references() const { return *references_; }
@@ -126,8 +128,7 @@ private:
     Vocabulary vocabulary_;
     std::vector<Id> ids_;
     std::vector<std::size_t> ends_;  // of tokens
-    LargeVector<Id> text_ids_;
-    LargeVector<std::size_t> text_ends_;
+    std::vector<Id> only_;           // the run of a token that is one run, else kNone
 };
 
 // What the numbers of somebody's token vocabulary mean, so that captions can come as numbers.

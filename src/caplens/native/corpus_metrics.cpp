@@ -303,12 +303,16 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
         runs.each(candidates.vocabulary().word(word | kLocal),
                   [&](std::string_view run) { local_runs[word].push_back(local.intern(run)); });
 
+    // log f(w) by how often a word stands too often; captions repeat words a few times.
+    std::array<double, 64> logs;
+    for (std::size_t excess = 0; excess < logs.size(); ++excess)
+        logs[excess] = std::log(1.0 / (1.0 + static_cast<double>(excess)));
+
     SmallMap place;
     std::vector<Id> sequence, own, other;
+    const Tokens& tokens = candidates.references().tokens();
     const std::vector<std::int64_t> starts = candidates.pair_starts();
     for_each_row(candidates.size(), [&](std::size_t row) {
-        if (row + 1 < candidates.size())
-            for (const Id text : candidates.texts(row + 1)) __builtin_prefetch(runs.in_text(text).data());
         sequence.clear();
         for (const Id token : candidates.words(row)) {
             const std::span<const Id> found = token & kLocal ? local_runs[token & ~kLocal] : runs.in_token(token);
@@ -326,15 +330,18 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
         double* sums = log_sums + starts[row];
         for (const Id text : candidates.texts(row)) {
             other.assign(own.size(), 0);
-            for (const Id run : runs.in_text(text)) {
-                const Id at = place.find(run);
-                if (at != kNone) ++other[at];
-            }
+            // The reference's tokens were just read for the cosines; its runs of words would have to be fetched.
+            for (const Id token : tokens.words(text))
+                runs.each_in_token(token, [&](Id run) {
+                    const Id at = place.find(run);
+                    if (at != kNone) ++other[at];
+                });
             double sum = 0.0;
             for (std::size_t at = 0; at < own.size(); ++at) {
                 // A word that the reference lacks may still stand once.
-                const double excess = std::abs(static_cast<double>(own[at]) - std::max<Id>(1, other[at]));
-                if (excess > 0.0) sum += std::log(1.0 / (1.0 + excess));
+                const Id allowed = std::max<Id>(1, other[at]);
+                const Id excess = own[at] > allowed ? own[at] - allowed : allowed - own[at];
+                sum += excess < logs.size() ? logs[excess] : std::log(1.0 / (1.0 + static_cast<double>(excess)));
             }
             *sums++ = sum;
         }

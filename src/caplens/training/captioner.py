@@ -89,6 +89,7 @@ def train_captioner(
     for epoch in range(first, total):
         model.train()
         shuffle = np.random.default_rng((config.seed, epoch))
+        _set_rate(optimiser, config, epoch)
         if epoch < config.cross_entropy_epochs:
             loss = _cross_entropy_epoch(model, vocabulary, pictures, optimiser, shuffle, config, progress)
             run.log(epoch=epoch + 1, cross_entropy=loss)
@@ -99,8 +100,6 @@ def train_captioner(
                 vocabulary=vocabulary.words,
                 end=END,
             )
-            for group in optimiser.param_groups:
-                group["lr"] = config.self_critical_learning_rate
             mean = _self_critical_epoch(model, pictures, optimiser, shuffle, config, reward, progress)
             run.log(epoch=epoch + 1, reward=mean)
         run.save(
@@ -129,6 +128,13 @@ def _new(pictures: Pictures, config: CaptionerConfig, sight: Sight) -> Captioner
         )
     )
     return Captioner(model, vocabulary, sight, config.longest)
+
+
+def _set_rate(optimiser: torch.optim.Optimizer, config: CaptionerConfig, epoch: int) -> None:
+    """Cross entropy slows down evenly, epoch by epoch; the self-critical phase has one rate."""
+    left = 1 - epoch / max(1, config.cross_entropy_epochs)
+    for group in optimiser.param_groups:
+        group["lr"] = config.learning_rate * left if left > 0 else config.self_critical_learning_rate
 
 
 def _batches(count: int, size: int, shuffle: np.random.Generator) -> Iterator[NDArray[np.int64]]:
