@@ -37,13 +37,17 @@ def main() -> None:
     val = slice(len(every), len(every) + len(pairs.val))
     said: dict[str, str] = {}
     for half in (0, 1):
-        learnt, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
-        pictures = Pictures(names[: len(every)][learnt], grids[: len(every)][learnt], every[learnt])
-        sight = Sight("embedded", encoder.grid_identity, CONFIG.grid)
-        captioner = train_captioner(pictures, CONFIG, sight, options.output / f"half-{half}")
-        print(half, reach(captioner, Pictures(names[val], grids[val], list(pairs.val.values()))), flush=True)
-        unseen = names[: len(every)][other]
-        said.update(zip(unseen, captioner.caption(grids[: len(every)][other]), strict=True))
+        folder = options.output / f"half-{half}"
+        if not (folder / "captions.json").exists():
+            learnt, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
+            pictures = Pictures(names[: len(every)][learnt], grids[: len(every)][learnt], every[learnt])
+            sight = Sight("embedded", encoder.grid_identity, CONFIG.grid)
+            captioner = train_captioner(pictures, CONFIG, sight, folder)
+            captions = captioner.caption(grids[: len(every)][other])
+            made = dict(zip(names[: len(every)][other], captions, strict=True))
+            write_atomically(folder / "captions.json", json.dumps(made))
+            print(half, reach(captioner, Pictures(names[val], grids[val], list(pairs.val.values()))), flush=True)
+        said |= json.loads((folder / "captions.json").read_text())
     write_atomically(options.output / "captions.json", json.dumps({name: said[name] for name in pairs.train}, indent=0))
 
 
