@@ -9,7 +9,7 @@ import pytest
 from tests.toys import Overlap, Picky
 
 import caplens
-from caplens.details import Details, LazyDetails, left_out, read_details, wrong_words
+from caplens.details import Details, LazyDetails, left_out, read_details, reconcile, wrong_words
 from caplens.errors import InputError
 from caplens.metrics.network import Contributions, Network
 
@@ -52,6 +52,24 @@ def test_contributions_are_details() -> None:
     made = read_details(Contributions(network, np.array([[1.0, 0.5]]))[0])
     assert [entry["name"] for entry in made["contributions"]] == ["one", "two"]
     assert made["contributions"][1]["share"] == 0
+
+
+def test_a_doubted_word_that_names_a_region_is_half_right() -> None:
+    details: Details = {
+        "words": [
+            {"text": "dog", "status": "wrong", "regions": [0]},
+            {"text": "hat", "status": "wrong"},
+            {"text": "cat", "status": "right", "regions": [1]},
+        ],
+        "regions": [
+            {"box": [0, 0, 1, 1], "status": status} for status in ("missing", "missing", "missing", "mentioned")
+        ],
+    }
+    made = reconcile(details)
+    assert [word["status"] for word in made["words"]] == ["partly", "wrong", "right"]
+    assert [region["status"] for region in made["regions"]] == ["partly", "partly", "missing", "mentioned"]
+    assert details["words"][0]["status"] == "wrong", "the metric's own details stay as they are"
+    assert reconcile({"note": "x"}) == {"note": "x"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from PIL import Image
 
 import caplens
 from caplens import explanation as module
+from caplens import weights
+from caplens.details import left_out
 from caplens.errors import InputError, MissingData
 from caplens.files import json_text
 
@@ -81,3 +83,22 @@ def test_the_page_is_whole_and_markup_in_it_stays_text(tmp_path: Path) -> None:
     assert "<img" not in page
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     assert "http" not in page
+
+
+def test_words_and_regions_of_a_picture_are_linked_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    if weights.find("clip-vocabulary") is None:
+        pytest.skip("the encoder's vocabulary is not in the cache: caplens weights fetch clip-vocabulary")
+    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
+    Image.new("RGB", (30, 20), "green").save(tmp_path / "photo.png")
+    boxes = {"boxes": [[0, 0, 15, 20], [15, 0, 30, 20]], "width": 30, "height": 20, "labels": ["dog", "cat"]}
+    (tmp_path / "boxes.json").write_text(json.dumps({"photo": boxes}))
+    made = caplens.explain("two dogs!", tmp_path / "photo.png", regions=str(tmp_path / "boxes.json"))
+    details = made["picture"]
+    assert [word["text"] for word in details["words"]] == ["two", "dogs", "!"]
+    assert [word.get("regions") for word in details["words"]] == [None, [0], None]
+    assert [region["label"] for region in details["regions"]] == ["dog", "cat"]
+    assert "dog" not in left_out(details)  # whatever its weight: the caption names it
+    assert set(left_out(details)) <= {"cat"}
+    assert not any("CLIP" in note for note in made.views[0].notes)
+    assert made.views[0].signature.startswith("infometic|")

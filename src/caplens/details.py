@@ -70,6 +70,8 @@ class Details(TypedDict, total=False):
     recall: float | None
     """Does it say what is there?"""
     overall: float | None
+    standing: dict[str, float]
+    """For precision, recall and overall, the share of people's captions that score lower."""
     words: list[Word]
     missing: list[Missing]
     tuples: list[Claim]
@@ -123,6 +125,32 @@ def _check_entry(item: AnyDetails, where: str, regions: int) -> None:
     for place in item.get("regions", ()):
         if not isinstance(place, int) or not 0 <= place < regions:
             raise InputError(f"points to region {place!r} of {regions}", where=where)
+
+
+def reconcile(details: Details) -> Details:
+    """For readers: where a word names a region and the metric doubts one of the two, neither is the whole truth.
+
+    >>> word: Word = {"text": "dog", "status": "wrong", "regions": [0]}
+    >>> reconcile({"words": [word], "regions": [{"box": [0, 0, 1, 1]}]})["words"][0]["status"]
+    'partly'
+    """
+    regions = details.get("regions", [])
+    if not regions:
+        return details
+    words: list[Word] = []
+    named: set[int] = set()
+    for word in details.get("words", []):
+        named.update(word.get("regions", ()))
+        if word.get("status") == "wrong" and word.get("regions"):
+            word = {**word, "status": "partly", "note": "doubted, yet such a thing was found"}
+        words.append(word)
+    seen: list[Region] = [
+        {**region, "status": "partly", "note": "named, with little weight"}
+        if place in named and region.get("status") == "missing"
+        else region
+        for place, region in enumerate(regions)
+    ]
+    return {**details, "words": words, "regions": seen}
 
 
 def wrong_words(details: Details) -> list[str]:

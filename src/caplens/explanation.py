@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from caplens.captions import CaptionSet, Media, media_name
-from caplens.details import Details
+from caplens.details import Details, reconcile
 from caplens.errors import CaplensError, CaplensWarning, InputError
 from caplens.evaluation import evaluate
 from caplens.files import write_atomically
@@ -124,7 +124,7 @@ def _check_picture(image: Media, options: dict[str, Any]) -> None:
 def _by_picture(caption: str, image: Media, references: list[str], options: dict[str, Any]) -> View:
     captions = CaptionSet.of([caption], [references] if references else None, images=[image])
     result = _result(captions, PICTURE_METRIC, options)
-    return View("picture", "Held against the picture", result.explained(0), result.notes, result.signature)
+    return View("picture", "Held against the picture", reconcile(result.explained(0)), result.notes, result.signature)
 
 
 def _by_references(caption: str, references: list[str]) -> View:

@@ -32,6 +32,8 @@ BY_PICTURE: Details = {
         {"box": [0.5, 0.2, 0.9, 0.9], "status": "mentioned", "label": "dog", "score": 0.4},
         {"box": [0.6, 0.3, 0.7, 0.4], "status": "mentioned", "score": 0.2},
         {"box": [0.0, 0.7, 0.4, 1.0], "status": "missing", "label": "snow", "score": 0.04},
+        {"box": [0.0, 0.0, 0.2, 0.2], "status": "partly", "label": "cap", "note": "doubted", "score": 0.03},
+        {"box": [0.3, 0.0, 0.4, 0.05], "status": "missing", "score": 0.01},
     ],
 }
 BY_REFERENCES: Details = {
@@ -91,7 +93,7 @@ def test_pointing_at_a_word_lights_its_boxes_and_says_why(page: Any) -> None:
 
 
 def test_pointing_at_a_small_box_inside_a_large_one_lights_its_word(page: Any) -> None:
-    small = page.find_elements("css selector", ".box")[-1]  # the last drawn lies on top
+    small = page.find_element("css selector", ".box[aria-label^=puppy]")
     point_at(page, small)
     assert lit(page) == ["puppy", "puppy · mentioned · 0.2 · named by “puppy”"]
 
@@ -99,10 +101,10 @@ def test_pointing_at_a_small_box_inside_a_large_one_lights_its_word(page: Any) -
 def test_the_keyboard_does_what_the_pointer_does(page: Any) -> None:
     reached = []
     page.find_element("css selector", "body").click()
-    for _ in range(6):
+    for _ in range(8):
         page.switch_to.active_element.send_keys("\ue004")  # Tab
         reached.append(lit(page))
-    assert ["snow", "snow · not mentioned · 0.04 · named by “snow”"] in reached
+    assert ["snow", "snow · not mentioned · 0.04"] in reached
     assert ["hat"] in reached
     page.switch_to.active_element.send_keys("\ue00c")  # Escape
     assert lit(page) == []
@@ -123,7 +125,14 @@ def test_scores_are_questions_and_answers(page: Any) -> None:
     assert texts(page, ".answers .question") == ["Are its words right?", "Does it say what is there?", "Overall"]
     assert texts(page, ".answers .value") == ["50 %", "12.5", "cannot be said"]
     assert texts(page, ".shares span") == ["Object", "", "0.5", "Size", "", "none"]
-    assert texts(page, ".legend span") == ["2 mentioned", "1 not mentioned"]
+    assert texts(page, ".legend span") == ["2 mentioned", "1 partly", "1 not mentioned"]
+
+
+def test_regions_without_a_name_are_shown_when_asked_for(page: Any) -> None:
+    other = page.find_element("css selector", ".box.other")
+    assert not other.is_displayed()
+    page.find_element("css selector", ".legend input").click()
+    assert other.is_displayed()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

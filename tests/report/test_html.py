@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,13 @@ def test_the_references_explain_where_a_metric_aligned_with_them(monkeypatch: py
     assert cat["missing"][0]["text"] == "sleeps"
     assert "no word of the caption" in empty["note"]
     assert emoji["precision"] is None
+
+
+def test_details_of_another_shape_do_not_cost_the_page() -> None:
+    report = caplens.evaluate(["a cat"], metrics=[Picky()])
+    report.add(replace(report["toy-picky"], details=[{"words": ["a", "cat"]}]))
+    [view] = data_of(render(report, "title"))["views"]
+    assert view["details"]["0"]["note"].startswith("cannot be drawn: words[0]: ")
 
 
 def picture(folder: Path, name: str, size: tuple[int, int], mode: str = "RGB") -> str:

@@ -103,8 +103,11 @@ def _lines(explanation: Explanation, coloured: bool) -> Iterator[str]:
 def _facts(details: Details) -> Iterator[str]:
     if "note" in details:
         yield details["note"]
+    standing = details.get("standing", {})
     for key, question in QUESTIONS.items():
-        if key in details:
+        if key in standing:
+            yield f"{question:28}better than {100 * standing[key]:.0f} % of captions by people"
+        elif key in details:
             yield f"{question:28}{_answer(details.get(key))}"
     words = details.get("words", [])
     wrong = [word["text"] for word in words if word.get("status") == "wrong"]

@@ -16,6 +16,7 @@ import numpy as np
 from caplens.details import Details, LazyDetails, Missing, Region, Word
 from caplens.errors import MissingData
 from caplens.metrics.base import Floats, Statistics, Workspace, register
+from caplens.metrics.standing import KEYS, Standing, standing_of
 from caplens.metrics.visual import VisualMetric
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class RegionMetric(VisualMetric):
         )
         return (*super().notes(texts), hint)
 
+    def standing(self) -> Standing | None:
+        """Where people's captions stand on its scales, if that was measured."""
+        return None
+
     def overall(self, judgement: Judgement) -> float:
         """The score of one caption."""
         return judgement.precision + judgement.recall
@@ -85,7 +90,8 @@ class RegionMetric(VisualMetric):
             scores[row] = self.overall(judgement)
         looked = self.looked(work)
         shown = {row: looked.looks[looked.rows[row]].regions for row in judged}
-        details = Explained(judged, self.tagged(work), shown, {row: float(scores[row]) for row in judged})
+        numbers = {row: float(scores[row]) for row in judged}
+        details = Explained(judged, self.tagged(work), shown, numbers, self.standing())
         notes = self.notes(work.captions.candidates)
         return Statistics(scores[:, None], details=details, notes=notes, failures=looked.failures)
 
@@ -99,8 +105,10 @@ class Explained(LazyDetails):
         words: list[list[TaggedWord]],
         regions: dict[int, Regions],
         scores: dict[int, float],
+        standing: Standing | None,
     ) -> None:
         self.judged, self.words, self.regions, self.scores = judged, words, regions, scores
+        self.standing = standing
 
     def __len__(self) -> int:
         return len(self.words)
@@ -118,9 +126,25 @@ class Explained(LazyDetails):
             "regions": _regions(regions, judgement.regions),
             "missing": _missing(regions, judgement.regions),
         }
+        _link(made, self.words[row])
+        if self.standing is not None:
+            made["standing"] = {key: self.standing.share(key, made[key] or 0.0) for key in KEYS}
         if not any(word.semantic for word in self.words[row]):
             made["note"] = "no word of this caption says something that a picture could show"
         return made
+
+
+def _link(made: Details, tagged: Sequence[TaggedWord]) -> None:
+    """Say which regions each noun names, by the detector's names; what is named is not left out."""
+    from caplens.text.things import named
+
+    nouns = [word.text if word.tag.startswith("NN") or (word.semantic and not word.tag) else "" for word in tagged]
+    places = named(nouns, [region.get("label", "") for region in made["regions"]])
+    for word, its in zip(made["words"], places, strict=True):
+        if its:
+            word["regions"] = its
+    said = {place for its in places for place in its}
+    made["missing"] = [item for item in made["missing"] if said.isdisjoint(item["regions"])]
 
 
 def _words(tagged: Sequence[TaggedWord], alphas: Floats) -> list[Word]:
@@ -200,6 +224,12 @@ class InfoMetricFamily(RegionMetric):
             # A file without a name for its encoder is the authors'.
             chosen = "embedded" if self.grounding().encoder.startswith("embedded") else "ViT-B-32"
         return load_encoder(chosen)
+
+    def fell_back(self) -> bool:
+        return False  # its encoder is the one it was trained over
+
+    def standing(self) -> Standing | None:
+        return standing_of(self.grounding().weights_hash) if self.name == "infometic" else None
 
     def judged(self, work: Workspace) -> dict[int, Judgement]:
         encoder, grounding = self.loaded(), self.grounding()

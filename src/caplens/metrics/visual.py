@@ -82,11 +82,15 @@ class VisualMetric(Metric):
             ("token vectors", self.loaded().identity, tuple(texts)), lambda: self.embedder(work).tokens(texts)
         )
 
+    def fell_back(self) -> bool:
+        """Whether CLIP was looked for and not found."""
+        return self.encoder == "auto" and self.loaded().name.startswith("embedded")
+
     def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
         """What the reader should know about the encoder and the texts it cut."""
         notes = []
         loaded = self.loaded()
-        if self.encoder == "auto" and loaded.name.startswith("embedded"):
+        if self.fell_back():
             notes.append(
                 f"no CLIP weights are on this machine, so caplens's own encoder ({loaded.identity}) was used: the "
                 "numbers do not compare with published ones; encoder='embedded' says that this is meant"

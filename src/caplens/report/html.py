@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from caplens.details import AnyDetails
+from caplens.details import AnyDetails, Details, read_details, reconcile
+from caplens.errors import InputError
 from caplens.files import json_text
 from caplens.report.histogram import HEIGHT, WIDTH, bars
 from caplens.report.report import Report
@@ -141,13 +142,20 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
     kept: dict[str, Any] = {}
     left = DETAILS_BUDGET // sources
     for row in dict.fromkeys(order):
-        entry = details[row]
+        entry = _readable(details[row])
         if entry:
             left -= len(json_text(entry))
             if left < 0:
                 return {"details": kept, "cut": True}
             kept[str(place[row])] = entry
     return {"details": kept, "cut": False}
+
+
+def _readable(entry: AnyDetails) -> Details:
+    try:
+        return reconcile(read_details(entry))
+    except InputError as error:  # a plug-in's mistake must not cost the page
+        return {"note": f"cannot be drawn: {error}"}
 
 
 def _rounded(score: float) -> float | None:

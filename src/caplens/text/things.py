@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 
+from caplens import weights
+from caplens.native._kernels import english_stem
 from caplens.text.wordnet import WordNet
 
 GROUPS = ("people", "social group")
 """Words for several persons; WordNet does not count them as persons."""
+
+
+WORDNET = "wordnet-3.0"
+
+
+def named(nouns: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
+    """For each noun the places of the labels it can mean; without WordNet on this machine, of its own stem.
+
+    >>> named(["dogs", "hat"], ["dog", "person", "dog"])
+    [[0, 2], []]
+    """
+    folder = weights.find(WORDNET)
+    means = _same_stem if folder is None else _things(folder).means
+    return [[place for place, label in enumerate(labels) if label and means(noun.lower(), label)] for noun in nouns]
+
+
+@functools.cache
+def _things(folder: Path) -> Things:
+    return Things(folder)
+
+
+def _same_stem(noun: str, label: str) -> bool:
+    return english_stem(noun) == english_stem(label)
 
 
 class Things:

@@ -206,8 +206,9 @@ class TransformersProposer:
 
 
 class FileProposer:
-    """Boxes from a file: json ``{id: {"boxes": [[x1, y1, x2, y2]], "width", "height", "confidences"?}}``, or the tsv of
-    bottom-up features (image_id, image_w, image_h, num_boxes, boxes as base64 float32).
+    """Boxes from a file: json ``{id: {"boxes": [[x1, y1, x2, y2]], "width", "height"}}`` with ``"confidences"`` and
+    ``"labels"`` if there are any, or the tsv of bottom-up features (image_id, image_w, image_h, num_boxes, boxes as
+    base64 float32).
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -252,7 +253,12 @@ class FileProposer:
                 remedy="give boxes, width and height",
             ) from None
         # Bottom-up files are sorted by confidence without saying it.
-        return Regions.of(np.clip(boxes / size, 0, 1), record.get("confidences", np.linspace(1, 0.5, len(boxes))))
+        confidences = record.get("confidences", np.linspace(1, 0.5, len(boxes)))
+        labels = [str(label) for label in record.get("labels", [""] * len(boxes))]
+        if len(confidences) != len(boxes) or len(labels) != len(boxes):
+            counts = f"{len(boxes)} boxes, {len(confidences)} confidences and {len(labels)} labels"
+            raise InputError(f"id {key!r} has {counts}", where=str(self.path), remedy="give as many of each")
+        return Regions.of(np.clip(boxes / size, 0, 1), confidences, labels)
 
 
 def make_proposer(regions: str) -> Proposer:

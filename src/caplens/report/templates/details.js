@@ -103,14 +103,19 @@ const caplensDetails = (() => {
     const rows = Object.keys(QUESTIONS).filter((key) => key in details);
     if (!rows.length) return [];
     const grid = make("div", "answers");
+    const standing = details.standing || {};
     for (const key of rows) {
-      const value = details[key], share = typeof value === "number" && value >= 0 && value <= 1;
+      const value = standing[key] ?? details[key], share = typeof value === "number" && value >= 0 && value <= 1;
       const bar = make("span", "gauge", make("i"));
       bar.firstChild.style.width = share ? `${100 * value}%` : "0";
-      grid.append(make("span", "question", QUESTIONS[key]), share ? bar : make("span"),
-        make("span", "value", typeof value !== "number" ? "cannot be said" : share ? `${Math.round(100 * value)} %` : number(value)));
+      const answer = make("span", "value",
+        typeof value !== "number" ? "cannot be said" : share ? `${Math.round(100 * value)} %` : number(value));
+      answer.title = number(details[key]);
+      grid.append(make("span", "question", QUESTIONS[key]), share ? bar : make("span"), answer);
     }
-    return [grid];
+    const meaning = rows.some((key) => key in standing)
+      ? [make("p", "note", "The bars say how many captions by people score lower.")] : [];
+    return [grid, ...meaning];
   }
 
   function bars(name, rows, most) {
@@ -123,7 +128,7 @@ const caplensDetails = (() => {
     return [title(name), grid];
   }
 
-  const DRAWN = new Set(["note", "words", "missing", "tuples", "categories", "contributions", "regions", ...Object.keys(QUESTIONS)]);
+  const DRAWN = new Set(["note", "standing", "words", "missing", "tuples", "categories", "contributions", "regions", ...Object.keys(QUESTIONS)]);
 
   // Keys outside the convention: numbers and short lists as they are, anything deeper as json.
   function facts(details) {
@@ -150,7 +155,7 @@ const caplensDetails = (() => {
     const namers = regions.map(() => []);
     const names = regions.map(() => []);
     const link = (entry, node, text, phrases) => {
-      for (const place of entry.regions || []) if (namers[place]) { namers[place].push(node); names[place].push(text); }
+      for (const place of entry.regions || []) if (namers[place]) namers[place].push(node);
       links.add(node, [text, remark(entry)].filter(Boolean).join(": "), phrases,
         () => (entry.regions || []).map((place) => boxes[place]).filter(Boolean));
     };
@@ -162,6 +167,7 @@ const caplensDetails = (() => {
         if (KINDS[word.status] || (word.regions || []).length) {
           node.title = remark(word);
           link(word, node, text, [text, word.match]);
+          for (const place of word.regions || []) if (names[place]) names[place].push(text);
         }
         return node;
       }));
@@ -210,7 +216,8 @@ const caplensDetails = (() => {
       regions.map((region, place) => [area(region), place]).sort((a, b) => b[0] - a[0]).forEach(([, place]) => {
         // The largest first, so that a small box inside it can be pointed at.
         const region = regions[place], node = boxes[place], [left, top, right, bottom] = region.box;
-        node.className = `box ${KINDS[region.status] || ""}`;
+        const other = !region.label && KINDS[region.status] !== "is-right";  // too little is known to say it is missing
+        node.className = `box ${other ? "other" : KINDS[region.status] || ""}`;
         Object.assign(node.style, { left: `${100 * left}%`, top: `${100 * top}%`,
           width: `${100 * (right - left)}%`, height: `${100 * (bottom - top)}%` });
         const label = region.label || names[place][0] || "";
@@ -223,10 +230,19 @@ const caplensDetails = (() => {
         links.add(node, text, [], () => namers[place]);
         frame.append(node);
       });
-      const count = (kind) => regions.filter((region) => KINDS[region.status] === kind).length;
-      root.append(make("div", "seen", frame, make("p", "legend",
-        make("span", "is-right", `${count("is-right")} mentioned`), " ",
-        make("span", "is-missing", `${count("is-missing")} not mentioned`))));
+      const legend = make("p", "legend");
+      for (const [kind, text] of [["is-right", "mentioned"], ["is-partly", "partly"], ["is-missing", "not mentioned"]]) {
+        const count = boxes.filter((node) => node.classList.contains(kind)).length;
+        if (count) legend.append(make("span", kind, `${count} ${text}`), " ");
+      }
+      const others = boxes.filter((node) => node.classList.contains("other")).length;
+      if (others) {
+        const choice = make("input");
+        choice.type = "checkbox";
+        choice.addEventListener("input", () => frame.classList.toggle("all", choice.checked));
+        legend.append(make("label", "", choice, ` ${others} without a name`));
+      }
+      root.append(make("div", "seen", frame, legend));
       root.classList.add("with-picture");
     }
     if (!line.parentNode) main.append(line);

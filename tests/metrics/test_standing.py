@@ -1,0 +1,35 @@
+"""Where a caption stands among people's: only for the weights that were measured, and in order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from caplens import weights
+from caplens.metrics import standing
+from caplens.metrics.standing import KEYS, Standing, standing_of
+
+
+def test_shares_grow_with_the_score_and_stay_within_bounds() -> None:
+    people = Standing({"precision": (1.0, 2.0, 2.0, 3.0)})
+    shares = [people.share("precision", value) for value in (-5.0, 1.0, 1.5, 2.5, 99.0)]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+
+
+def test_the_shipped_figures_are_quantiles() -> None:
+    content = json.loads(standing.place().read_text("utf-8"))
+    if content["weights"] != weights.digest(weights.shipped("infometic"))[:12]:
+        pytest.skip("the weights are newer than the figures: python tools/infometic_standing.py FLICKR8K_FOLDER")
+    found = standing_of(content["weights"])
+    assert found is not None
+    for key in KEYS:
+        assert list(found.quantiles[key]) == sorted(found.quantiles[key])
+
+
+def test_other_weights_have_no_standing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert standing_of("of other weights") is None
+    monkeypatch.setattr(standing, "place", lambda: tmp_path / "absent.json")
+    assert standing_of("with no file") is None
