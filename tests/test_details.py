@@ -72,6 +72,20 @@ def test_a_doubted_word_that_names_a_region_is_half_right() -> None:
     assert reconcile({"note": "x"}) == {"note": "x"}
 
 
+def test_without_a_judged_word_nobody_says_that_the_words_are_right() -> None:
+    details: Details = {
+        "words": [{"text": "!"}],
+        "precision": 3.0,
+        "recall": 2.0,
+        "overall": 5.0,
+        "standing": {"precision": 0.9, "recall": 0.2, "overall": 0.8},
+        "regions": [{"box": [0, 0, 1, 1]}],
+    }
+    made = reconcile(details)
+    assert (made["precision"], made["recall"], made["overall"]) == (None, 2.0, None)
+    assert made["standing"] == {"recall": 0.2}
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

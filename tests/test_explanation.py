@@ -102,3 +102,7 @@ def test_words_and_regions_of_a_picture_are_linked_by_name(tmp_path: Path, monke
     assert set(left_out(details)) <= {"cat"}
     assert not any("CLIP" in note for note in made.views[0].notes)
     assert made.views[0].signature.startswith("infometic|")
+    long = caplens.explain("dogs " * 300, tmp_path / "photo.png", regions=str(tmp_path / "boxes.json"))
+    judged = [word for word in long["picture"]["words"] if "status" in word]
+    assert 0 < len(judged) < 40  # what the network does not read is not called wrong
+    assert any("only the first 30 pieces of words" in note for note in long.views[0].notes)

@@ -130,6 +130,8 @@ def _check_entry(item: AnyDetails, where: str, regions: int) -> None:
 def reconcile(details: Details) -> Details:
     """For readers: where a word names a region and the metric doubts one of the two, neither is the whole truth.
 
+    And where no word was judged, nobody can say whether they are right, whatever number the metric has.
+
     >>> word: Word = {"text": "dog", "status": "wrong", "regions": [0]}
     >>> reconcile({"words": [word], "regions": [{"box": [0, 0, 1, 1]}]})["words"][0]["status"]
     'partly'
@@ -137,6 +139,10 @@ def reconcile(details: Details) -> Details:
     regions = details.get("regions", [])
     if not regions:
         return details
+    if not any("status" in word for word in details.get("words", [])):
+        unsaid: Details = {"precision": None, "overall": None}
+        standing = {key: share for key, share in details.get("standing", {}).items() if key not in unsaid}
+        details = {**details, **unsaid, "standing": standing}
     words: list[Word] = []
     named: set[int] = set()
     for word in details.get("words", []):

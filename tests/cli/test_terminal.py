@@ -38,6 +38,14 @@ def test_a_table_is_drawn_on_a_terminal_only(run: Run) -> None:
     assert re.search(r"^bleu-1 +references +\S", plain, re.MULTILINE)
 
 
+def test_wrong_words_are_red_on_a_terminal_unless_colour_is_unwanted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "a \x1b[1;4;31mcat\x1b[0m\n" in run("explain", "a cat", "--reference", "a dog").stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "a [cat]\n" in run("explain", "a cat", "--reference", "a dog").stdout
+
+
 def test_brackets_in_a_cell_are_not_markup(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     _show.show_table(None, ["caption"], [["[bold]a cat[/bold] [/x]"]])

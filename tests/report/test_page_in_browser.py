@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from tests.toys import Blind, Overlap, Picky
 
 import caplens
@@ -144,6 +145,29 @@ def test_other_details_are_shown_as_values(browser: Any, tmp_path: Path) -> None
     browser.execute_script("return new Promise(done => setTimeout(done, 50))")
     lines = [node.text for node in browser.find_elements("css selector", "#list .why .facts div")]
     assert lines == ["distance 0.1235", "unknown zyx, <i>", 'deep {"a":[1]}']
+    assert browser.get_log("browser") == []
+
+
+def test_words_and_regions_are_linked_in_the_report_too(browser: Any, tmp_path: Path) -> None:
+    Image.new("RGB", (60, 40)).save(tmp_path / "photo.png")
+    report = caplens.evaluate(["a cat sleeps"], [["a dog"]], images=[tmp_path / "photo.png"], metrics=[Overlap()])
+    details = {
+        "words": [{"text": "cat", "status": "right", "regions": [0]}],
+        "regions": [{"box": [0, 0, 0.5, 1], "status": "mentioned", "label": "cat"}],
+        "categories": {"Object": 0.25, "Size": None},
+    }
+    report.add(replace(report["toy-overlap"], details=[details]))
+    report.to_html(tmp_path / "page.html")
+    browser.get((tmp_path / "page.html").as_uri())
+    for place in ("#worst", "#list"):
+        panel = find(browser, f"{place} .why")
+        panel.find_element("css selector", "summary").click()
+        browser.execute_script("return new Promise(done => setTimeout(done, 50))")
+        browser.execute_script("arguments[0].querySelector('.words .is-right').focus()", panel)
+        assert [node.text for node in panel.find_elements("css selector", ".box.lit")] == ["cat"]
+        assert panel.find_element("css selector", ".shares").text.split() == ["Object", "0.25", "Size", "none"]
+        assert browser.execute_script("return arguments[0].scrollWidth <= arguments[0].clientWidth", panel)
+        browser.execute_script("document.activeElement.blur()")
     assert browser.get_log("browser") == []
 
 

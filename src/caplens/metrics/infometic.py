@@ -151,7 +151,7 @@ def _words(tagged: Sequence[TaggedWord], alphas: Floats) -> list[Word]:
     made: list[Word] = []
     for word, alpha in zip(tagged, alphas, strict=True):
         entry = Word(text=word.text, score=float(alpha))
-        if word.semantic:
+        if word.semantic and alpha > 0:  # what was cut off has no weight, and is not wrong
             entry["status"] = "right" if alpha >= LEAST_ALPHA else "wrong"
         made.append(entry)
     return made
