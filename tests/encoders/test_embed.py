@@ -32,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
 def test_pictures_in_order_each_encoded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = random_encoder()
     calls: list[int] = []
-    encode = encoder.encode_pixels
-    monkeypatch.setattr(encoder, "encode_pixels", lambda batch: (calls.append(len(batch)), encode(batch))[1])
+    encode = encoder.image_features
+    monkeypatch.setattr(encoder, "image_features", lambda batch: (calls.append(len(batch)), encode(batch))[1])
     monkeypatch.setattr(encoder, "image_batch", 4)
     paths = [folder / f"{number}.png" for number in (3, 1, 0, 3, 5, 1, 2, 4)]
     embedder = Embedder(encoder, EmbeddingCache(folder / "cache.sqlite"))
@@ -84,6 +84,19 @@ def test_another_encoder_shares_nothing(folder: Path) -> None:
     one = Embedder(random_encoder(0), cache).texts(["the cat"])
     other = Embedder(random_encoder(1), cache).texts(["the cat"])
     assert not np.allclose(one, other)
+
+
+def test_encoders_on_the_same_towers_share_features_but_not_vectors(folder: Path) -> None:
+    one, other = random_encoder(0), random_encoder(0)
+    with torch.no_grad():
+        other.model.visual_projection.weight.mul_(2)
+        other.model.text_projection.weight.mul_(3)
+    cache, path = EmbeddingCache(folder / "cache.sqlite"), folder / "0.png"
+    seen, read = Embedder(one, cache).images([path]).vectors, Embedder(one, cache).texts(["the cat"])
+    entries = len(cache)
+    np.testing.assert_allclose(Embedder(other, cache).images([path]).vectors, 2 * seen, rtol=1e-4)
+    np.testing.assert_allclose(Embedder(other, cache).texts(["the cat"]), 3 * read, rtol=1e-4)
+    assert len(cache) == entries == 2
 
 
 def test_unreadable_pictures_are_nan_with_a_reason(folder: Path) -> None:

@@ -38,7 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def ours(folder: Path, **options: Any) -> np.ndarray:
-    result = caplens.evaluate(CANDIDATES, REFERENCES, metrics=["bert-score"], encoder=str(folder), **options)
+    result = caplens.evaluate(CANDIDATES, REFERENCES, metrics=["bert-score"], text_encoder=str(folder), **options)
     return result["bert-score"].statistics
 
 
@@ -82,7 +82,7 @@ def test_torch_and_numpy_agree(folders: dict[str, Path], monkeypatch: pytest.Mon
 
 def test_parts_and_edges(folders: dict[str, Path]) -> None:
     report = caplens.evaluate(
-        ["a dog", "", "a cat"], [["a dog"], ["a dog"], [""]], metrics=["bert-score"], encoder=str(folders["bert"])
+        ["a dog", "", "a cat"], [["a dog"], ["a dog"], [""]], metrics=["bert-score"], text_encoder=str(folders["bert"])
     )
     result = report["bert-score"]
     assert result.scores.tolist() == pytest.approx([1, 0, 0], abs=1e-6)
@@ -90,7 +90,7 @@ def test_parts_and_edges(folders: dict[str, Path]) -> None:
     assert set(result.details[0]) == {"precision", "recall", "f"}
     assert "encoder:bert@" in result.signature
     assert "layer:last" in result.signature
-    metric = caplens.load_metric("bert-score", encoder=str(folders["bert"]), part="recall")
+    metric = caplens.load_metric("bert-score", text_encoder=str(folders["bert"]), part="recall")
     recall = caplens.evaluate(CANDIDATES, REFERENCES, metrics=[metric])["bert-score"]
     assert np.array_equal(recall.scores, recall.statistics[:, 1])
     with pytest.raises(InputError, match="take 0 to 3"):

@@ -34,7 +34,9 @@ def test_nearest_and_centroid(folder: Path) -> None:
         middle = np.mean(others, axis=0)
         centroid.append(caption @ middle / np.linalg.norm(middle))
     scores = {
-        against: caplens.evaluate(CANDIDATES, REFERENCES, metrics=["sent-sim"], encoder=str(folder), against=against)
+        against: caplens.evaluate(
+            CANDIDATES, REFERENCES, metrics=["sent-sim"], text_encoder=str(folder), against=against
+        )
         for against in ("nearest", "centroid", "both")
     }
     assert np.allclose(scores["nearest"]["sent-sim"].scores, nearest, atol=1e-6)

@@ -23,15 +23,23 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="A metric's option, such as k_r=0.5; may be repeated."),
 ]
+Encoder = Annotated[
+    str | None, typer.Option(help="Image-text encoder of the metrics that look at pictures: embedded, ViT-B-32, …")
+]
+AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
 
 
-def read_options(pairs: Sequence[str] | None) -> dict[str, Any]:
+def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False) -> dict[str, Any]:
     """`key=value` words as keyword arguments; numbers, true, false and none get their own type.
 
     >>> read_options(["k_r=0.5", "idf=coco.npz", "size=3", "fast=true", "limit=none"])
     {'k_r': 0.5, 'idf': 'coco.npz', 'size': 3, 'fast': True, 'limit': None}
     """
-    options = {}
+    options: dict[str, Any] = {}
+    if encoder is not None:
+        options["encoder"] = encoder
+    if allow_urls:
+        options["allow_urls"] = True
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():

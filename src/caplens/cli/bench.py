@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from caplens.cli._arguments import Images, Metrics, Options, References, Videos, read_options, split_names
+from caplens.cli._arguments import (
+    AllowUrls,
+    Encoder,
+    Images,
+    Metrics,
+    Options,
+    References,
+    Videos,
+    read_options,
+    split_names,
+)
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
 from caplens.errors import InputError
 
@@ -24,6 +34,8 @@ def command(
     data: Annotated[list[Path] | None, typer.Option(help="Folder with rating sets; may be repeated.")] = None,
     metrics: Metrics = None,
     option: Options = None,
+    encoder: Encoder = None,
+    allow_urls: AllowUrls = False,
     ratings: Annotated[Path | None, typer.Option(help="Your own: csv with id, rating or id, preference.")] = None,
     captions: Annotated[
         list[Path] | None, typer.Option(help="Captions that --ratings judges; two for preferences.")
@@ -66,7 +78,7 @@ def command(
     with progress_bar() as progress:
         report = run(
             chosen,
-            _metrics(metrics, read_options(option)),
+            _metrics(metrics, read_options(option, encoder, allow_urls)),
             folders,
             resamples=resamples,
             permutations=permutations,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from caplens.cli._arguments import (
+    AllowUrls,
+    Encoder,
     Images,
     Metrics,
     Options,
@@ -37,6 +39,8 @@ def command(
     videos: Videos = None,
     metrics: Metrics = None,
     option: Options = None,
+    encoder: Encoder = None,
+    allow_urls: AllowUrls = False,
     samples: Annotated[int, typer.Option(min=1, help="Draws of the bootstrap and of the randomisation test.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Makes the draws repeatable.")] = 12345,
     fail_if_worse: Annotated[
@@ -57,7 +61,14 @@ def command(
     visual = first.images is not None or first.videos is not None
     names = asked or default_metrics(first.references is not None, visual)
     with progress_bar() as progress:
-        found = compare(systems, metrics=names, samples=samples, seed=seed, progress=progress, **read_options(option))
+        found = compare(
+            systems,
+            metrics=names,
+            samples=samples,
+            seed=seed,
+            progress=progress,
+            **read_options(option, encoder, allow_urls),
+        )
 
     write_json(json, found.to_dict())
     show_table(json, COLUMNS, _rows(found), right=NUMBERS)

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from caplens.cli._arguments import (
+    AllowUrls,
+    Encoder,
     Images,
     Metrics,
     Options,
@@ -30,6 +32,8 @@ def command(
     videos: Videos = None,
     metrics: Metrics = None,
     option: Options = None,
+    encoder: Encoder = None,
+    allow_urls: AllowUrls = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     json: JsonTarget = None,
@@ -44,7 +48,9 @@ def command(
     visual = captions.images is not None or captions.videos is not None
     names = asked or default_metrics(captions.references is not None, visual)
     with progress_bar() as progress:
-        report = evaluate(captions, metrics=names, progress=progress, strict=strict, **read_options(option))
+        report = evaluate(
+            captions, metrics=names, progress=progress, strict=strict, **read_options(option, encoder, allow_urls)
+        )
 
     write_json(json, report.to_dict())
     if html is not None:

@@ -1,7 +1,7 @@
 """What an image-text encoder is: two towers that meet in one space.
 
-A subclass says how one picture becomes pixels and one text becomes token ids, and encodes a batch of either; sorting,
-padding, batching and decoding ahead are done here once for all.
+A subclass says how one picture becomes pixels and one text becomes token ids, encodes a batch of either up to the final
+projection, and projects; sorting, padding, batching and decoding ahead are done here once for all.
 """
 
 from __future__ import annotations
@@ -62,13 +62,26 @@ class Encoder(ABC):
         """Name and weights: two encoders with equal identity give equal vectors."""
         return f"{self.name}@{self.weights_hash}"
 
+    @property
+    def tower_identity(self) -> str:
+        """What features, before the projection, depend on: encoders that share it share them in the cache."""
+        return self.identity
+
     @abstractmethod
     def pixels(self, image: Image) -> Vectors:
         """One picture, brought to size and scaled, as the image tower wants it."""
 
     @abstractmethod
+    def image_features(self, batch: Vectors) -> Vectors:
+        """What the final projection of the image tower is given, a row per picture of a batch."""
+
+    @abstractmethod
+    def project_images(self, features: Vectors) -> Vectors:
+        """Features of pictures into the joint space."""
+
     def encode_pixels(self, batch: Vectors) -> Vectors:
         """One vector per picture of a batch."""
+        return self.project_images(self.image_features(batch))
 
     @property
     def grid_identity(self) -> str:
@@ -87,14 +100,22 @@ class Encoder(ABC):
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
         """Token vectors and whole vector of every text of a batch."""
 
+    @abstractmethod
+    def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        """What the final projection of the text tower is given, a row per text of a batch."""
+
+    @abstractmethod
+    def project_texts(self, features: Vectors) -> Vectors:
+        """Features of texts into the joint space."""
+
     def encode_ids_whole(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        """Only the whole vectors; towers that can save work by it do."""
-        return np.stack([text.whole for text in self.encode_ids(batch)])
+        """One vector per text of a batch."""
+        return self.project_texts(self.caption_features(batch))
 
     def encode_images(self, images: Iterable[Image]) -> Vectors:
         """One vector per picture; pictures may come from a generator and are not kept."""
-        parts = [self.encode_pixels(batch) for batch in self._batches(self.pixels(image) for image in images)]
-        return np.concatenate(parts) if parts else np.zeros((0, self.dimension), np.float32)
+        rows = list(self.prepared_features(self.pixels(image) for image in images))
+        return self.project_images(np.stack(rows)) if rows else np.zeros((0, self.dimension), np.float32)
 
     def encode_regions(self, image: Image, boxes: NDArray[np.floating]) -> Vectors:
         """The whole picture, then the part under each box (x1, y1, x2, y2 in 0..1), cut out and encoded as a picture.
@@ -107,10 +128,10 @@ class Encoder(ABC):
         corners = np.concatenate([low, high], axis=1).astype(int).tolist()
         return self.encode_images([image, *(image.crop((x1, y1, x2, y2)) for x1, y1, x2, y2 in corners)])
 
-    def encode_prepared(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
-        """One vector per array of pixels, in batches as the arrays arrive."""
+    def prepared_features(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
+        """The features of each array of pixels, in batches as the arrays arrive."""
         for batch in self._batches(prepared):
-            yield from self.encode_pixels(batch)
+            yield from self.image_features(batch)
 
     def _batches(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
         waiting = iter(prepared)
@@ -119,18 +140,23 @@ class Encoder(ABC):
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One vector per text; equal texts are encoded once."""
-        found: dict[tuple[int, ...], Vectors] = {}
-        keys = [tuple(self.tokenise(text)[0]) for text in texts]
-        for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
-            found.update(zip(batch, self.encode_ids_whole(batch), strict=True))
-        return np.stack([found[key] for key in keys]) if keys else np.zeros((0, self.dimension), np.float32)
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        return self.project_texts(np.stack(self.text_features(texts)))
+
+    def text_features(self, texts: Sequence[str]) -> list[Vectors]:
+        """The features of every text; equal texts are encoded once."""
+        return self._in_batches(texts, self.caption_features)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors of every text; equal texts are encoded once."""
-        found: dict[tuple[int, ...], TokenVectors] = {}
+        return self._in_batches(texts, self.encode_ids)
+
+    def _in_batches(self, texts: Sequence[str], work: Callable[[list[tuple[int, ...]]], Iterable[T]]) -> list[T]:
+        found: dict[tuple[int, ...], T] = {}
         keys = [tuple(self.tokenise(text)[0]) for text in texts]
         for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
-            found.update(zip(batch, self.encode_ids(batch), strict=True))
+            found.update(zip(batch, work(batch), strict=True))
         return [found[key] for key in keys]
 
     def truncated(self, texts: Iterable[str]) -> int:

@@ -85,7 +85,7 @@ class EmbeddingCache:
                 for key, columns, data, used in connection.execute(
                     f"SELECT key, columns, vectors, used FROM embeddings WHERE key IN ({marks})", part
                 ):
-                    found[key] = np.frombuffer(data, np.float32).reshape(-1, columns)
+                    found[key] = np.frombuffer(data, np.float32).reshape(-1, columns).copy()  # writable
                     if now - used > 3600:  # written at most once an hour, so that reading stays reading
                         stale.append((now, key))
             if stale:

@@ -66,17 +66,16 @@ class ClipEncoder(Encoder):
         return centre_crop(image, self.size, MEAN, STD)
 
     def image_features(self, batch: Vectors) -> Vectors:
-        """What the final projection of the image tower is given."""
         import torch
 
         with torch.inference_mode():
             return _array(self.model.vision_model(pixel_values=torch.from_numpy(batch)).pooler_output)
 
-    def encode_pixels(self, batch: Vectors) -> Vectors:
+    def project_images(self, features: Vectors) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            return _array(self.model.visual_projection(torch.from_numpy(self.image_features(batch))))
+            return _array(self.model.visual_projection(torch.from_numpy(features)))
 
     def encode_grid(self, batch: Vectors, side: int) -> Vectors:
         import torch
@@ -107,18 +106,18 @@ class ClipEncoder(Encoder):
         ]
 
     def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        """What the final projection of the text tower is given: the state of the end token."""
+        """The state of the end token."""
         import torch
 
         with torch.inference_mode():
             rows = torch.arange(len(batch))
             return _array(self._hidden(batch)[rows, torch.tensor([len(ids) - 1 for ids in batch])])
 
-    def encode_ids_whole(self, batch: Sequence[Sequence[int]]) -> Vectors:
+    def project_texts(self, features: Vectors) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            return _array(self.model.text_projection(torch.from_numpy(self.caption_features(batch))))
+            return _array(self.model.text_projection(torch.from_numpy(features)))
 
 
 def _array(tensor: Any) -> Vectors:

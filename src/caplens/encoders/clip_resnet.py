@@ -37,12 +37,16 @@ class ResNetEncoder(Encoder):
     def pixels(self, image: Image) -> Vectors:
         return centre_crop(image, self.size, MEAN, STD)
 
-    def encode_pixels(self, batch: Vectors) -> Vectors:
+    def image_features(self, batch: Vectors) -> Vectors:
+        """The vectors themselves: the tower ends in a pooling that projects as it goes."""
         import torch
 
         with torch.inference_mode():
             made: Vectors = self._model.encode_image(torch.from_numpy(batch)).numpy()
         return made
+
+    def project_images(self, features: Vectors) -> Vectors:
+        return features
 
     def tokenise(self, text: str) -> tuple[list[int], bool]:
         return self._tokeniser(text)
@@ -61,6 +65,12 @@ class ResNetEncoder(Encoder):
             TokenVectors(tuple(ids), row[: len(ids)].copy(), row[len(ids) - 1].copy())
             for ids, row in zip(batch, rows, strict=True)
         ]
+
+    def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        return np.stack([text.whole for text in self.encode_ids(batch)])
+
+    def project_texts(self, features: Vectors) -> Vectors:
+        return features
 
 
 def load_resnet(backbone: str, source: str | os.PathLike[str] | None, *, allow_pickle: bool) -> ResNetEncoder:

@@ -50,27 +50,33 @@ class Embedder:
 
     def images(self, media: Sequence[Media | None]) -> Seen:
         """Encode every picture once, decoding the next ones meanwhile."""
-        identity = self.encoder.identity + self.encoder.preprocessing
-        return self._look_at_all(media, identity, "image", self.encoder.encode_pixels, (self.encoder.dimension,))
+        identity = self.encoder.tower_identity + self.encoder.preprocessing
+        found, failures = self._look_at_all(media, identity, "image features", self.encoder.image_features)
+        vectors = np.full((len(media), self.encoder.dimension), np.nan, np.float32)
+        if found:
+            made = self.encoder.project_images(np.concatenate([row for _, row in found]))
+            for (places, _), row in zip(found, made, strict=True):
+                vectors[places] = row
+        return Seen(vectors, failures)
 
     def grids(self, media: Sequence[Media | None], side: int) -> Seen:
         """What is where in every picture: (pictures, side, side, width)."""
         identity = self.encoder.grid_identity + self.encoder.preprocessing
-        return self._look_at_all(
-            media, identity, f"grid {side}", lambda batch: self.encoder.encode_grid(batch, side), (side, side, -1)
+        found, failures = self._look_at_all(
+            media, identity, f"grid {side}", lambda batch: self.encoder.encode_grid(batch, side)
         )
+        width = next((cells.shape[-1] for _, cells in found), 0)
+        grids = np.full((len(media), side, side, width), np.nan, np.float32)
+        for places, cells in found:
+            grids[places] = cells.reshape(side, side, width)
+        return Seen(grids, failures)
 
     def _look_at_all(
-        self,
-        media: Sequence[Media | None],
-        identity: str,
-        kind: str,
-        encode: Callable[[Vectors], Vectors],
-        shape: tuple[int, ...],
-    ) -> Seen:
-        """One array of this shape per picture; its last axis may be -1, as long as the encoder pleases."""
+        self, media: Sequence[Media | None], identity: str, kind: str, encode: Callable[[Vectors], Vectors]
+    ) -> tuple[list[tuple[list[int], Vectors]], dict[int, str]]:
+        """Every distinct picture: the rows that show it and a matrix, as the cache keeps it; and what failed."""
         rows = rows_by_media(media)
-        found: dict[int, Vectors] = {}
+        found: list[tuple[list[int], Vectors]] = []
         failures: dict[int, str] = {}
         self.missing(media, "image", failures)
         waiting: list[tuple[list[int], bytes, Vectors]] = []
@@ -81,9 +87,9 @@ class Embedder:
             if not waiting:
                 return
             made = encode(np.stack([pixels for _, _, pixels in waiting]))
-            self.cache.put({key: np.atleast_2d(row) for (_, key, _), row in zip(waiting, made, strict=True)})
-            for (places, _, _), row in zip(waiting, made, strict=True):
-                found.update(dict.fromkeys(places, row))
+            new = [row.reshape(-1, row.shape[-1]) for row in made]
+            self.cache.put({key: matrix for (_, key, _), matrix in zip(waiting, new, strict=True)})
+            found.extend((places, matrix) for (places, _, _), matrix in zip(waiting, new, strict=True))
             done += len(waiting)
             waiting.clear()
             self.report("pictures", done, len(rows))
@@ -97,15 +103,11 @@ class Embedder:
                 if len(waiting) == self.encoder.image_batch:
                     flush()
             else:
-                found.update(dict.fromkeys(places, outcome.reshape(shape)))
+                found.append((places, outcome))
                 done += 1
         flush()
         self.report("pictures", len(rows), len(rows))
-        width = next((row.shape[-1] for row in found.values()), max(shape[-1], 0))
-        vectors = np.full((len(media), *shape[:-1], width), np.nan, np.float32)
-        for place, row in found.items():
-            vectors[place] = row
-        return Seen(vectors, failures)
+        return sorted(found, key=lambda entry: entry[0][0]), failures
 
     def _look(
         self, entry: tuple[Media, list[int]], identity: str, kind: str
@@ -142,30 +144,31 @@ class Embedder:
     def _watch(self, media: Media, sampling: Sampling) -> Vectors:
         if is_url(media_name(media)):
             media = _InMemory(media_name(media), read_media(media, allow_urls=self.allow_urls))
-        kind = f"video {sampling} {decoder()}"
-        key = key_of(self.encoder.identity + self.encoder.preprocessing, kind, _digest(media))
+        kind = f"frame features {sampling} {decoder()}"
+        key = key_of(self.encoder.tower_identity + self.encoder.preprocessing, kind, _digest(media))
         known = self.cache.get([key])
-        if key in known:
-            return known[key]
-        shown = frames(media, sampling, allow_urls=self.allow_urls)
-        matrix = np.stack(list(self.encoder.encode_prepared(ahead(self.encoder.pixels, shown))))
-        self.cache.put({key: matrix})
-        return matrix
+        if key not in known:
+            shown = frames(media, sampling, allow_urls=self.allow_urls)
+            known[key] = np.stack(list(self.encoder.prepared_features(ahead(self.encoder.pixels, shown))))
+            self.cache.put(known)
+        return self.encoder.project_images(known[key])
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """One vector per text."""
-        keys = {text: key_of(self.encoder.identity, "text", text) for text in dict.fromkeys(texts)}
+        keys = {text: key_of(self.encoder.tower_identity, "text features", text) for text in dict.fromkeys(texts)}
         known = self.cache.get(keys.values())
         missing = [text for text, key in keys.items() if key not in known]
         if missing:
             made = {
-                keys[text]: row[None] for text, row in zip(missing, self.encoder.encode_texts(missing), strict=True)
+                keys[text]: row[None] for text, row in zip(missing, self.encoder.text_features(missing), strict=True)
             }
             self.cache.put(made)
             known.update(made)
         if not texts:
             return np.zeros((0, self.encoder.dimension), np.float32)
-        return np.concatenate([known[keys[text]] for text in texts])
+        place = {text: row for row, text in enumerate(keys)}
+        vectors = self.encoder.project_texts(np.concatenate([known[key] for key in keys.values()]))
+        return vectors[[place[text] for text in texts]]
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors of every text; in the cache the last row is the vector of the whole."""

@@ -54,6 +54,10 @@ class Head:
         return len(self.tensors["linear.bias"])
 
     def __call__(self, features: Vectors) -> Vectors:
+        # In pieces: the hidden layer of a hundred thousand texts would fill a gigabyte.
+        return np.concatenate([self._map(features[start : start + 4096]) for start in range(0, len(features), 4096)])
+
+    def _map(self, features: Vectors) -> Vectors:
         x = (features - self.shift) * self.scale
         hidden = _gelu(np.asarray(x @ self.tensors["up.weight"].T + self.tensors["up.bias"], np.float32))
         made = x @ self.tensors["linear.weight"].T + self.tensors["linear.bias"]
@@ -104,8 +108,16 @@ class EmbeddedEncoder(Encoder):
     def pixels(self, image: Image) -> Vectors:
         return self._backbones.pixels(image)
 
-    def encode_pixels(self, batch: Vectors) -> Vectors:
-        return self._image(self._backbones.image_features(batch))
+    @property
+    def tower_identity(self) -> str:
+        """All heads stand on the same towers."""
+        return f"embedded@{hashlib.sha256(_tower_sums().encode()).hexdigest()[:12]}"
+
+    def image_features(self, batch: Vectors) -> Vectors:
+        return self._backbones.image_features(batch)
+
+    def project_images(self, features: Vectors) -> Vectors:
+        return self._image(features)
 
     @property
     def grid_identity(self) -> str:
@@ -130,8 +142,11 @@ class EmbeddedEncoder(Encoder):
             made.append(TokenVectors(tuple(ids), self._text(text_features(states)), whole))
         return made
 
-    def encode_ids_whole(self, batch: Sequence[Sequence[int]]) -> Vectors:
-        return self._text(self._backbones.caption_features(batch))
+    def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
+        return self._backbones.caption_features(batch)
+
+    def project_texts(self, features: Vectors) -> Vectors:
+        return self._text(features)
 
 
 class Backbones:
@@ -229,6 +244,9 @@ def load_embedded(heads: str = "contrastive") -> EmbeddedEncoder:
     """The encoder with shipped heads or with those in a file."""
     path = heads_path(heads)
     image, text, name = read_heads(path)
-    sums = "".join(file.sha256 for key in (*BACKBONES, TEXT) for file in weights.models()[key].files.values())
-    digest = hashlib.sha256(f"{weights.digest(path)} {sums}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{weights.digest(path)} {_tower_sums()}".encode()).hexdigest()[:12]
     return EmbeddedEncoder(image, text, name, digest, Backbones())
+
+
+def _tower_sums() -> str:
+    return "".join(file.sha256 for key in (*BACKBONES, TEXT) for file in weights.models()[key].files.values())

@@ -42,7 +42,7 @@ class BertScore(Metric):
     def __init__(
         self,
         *,
-        encoder: str | os.PathLike[str] = DEFAULT_ENCODER,
+        text_encoder: str | os.PathLike[str] = DEFAULT_ENCODER,
         layer: int | None = None,
         idf: bool = False,
         baseline: str | os.PathLike[str] | None = None,
@@ -50,16 +50,16 @@ class BertScore(Metric):
     ) -> None:
         if part not in PARTS:
             raise InputError(f"bert-score has no part {part!r}", remedy="take f, precision or recall")
-        self.encoder, self.layer, self.idf, self.baseline, self.part = encoder, layer, idf, baseline, part
+        self.text_encoder, self.layer, self.idf, self.baseline, self.part = text_encoder, layer, idf, baseline, part
 
     def _layer(self) -> int | None:
         """None is the last one."""
-        return DEFAULT_LAYERS.get(os.fspath(self.encoder)) if self.layer is None else self.layer
+        return DEFAULT_LAYERS.get(os.fspath(self.text_encoder)) if self.layer is None else self.layer
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         layer = self._layer()
         return (
-            ("encoder", weights.signature_name(self.encoder)),
+            ("encoder", weights.signature_name(self.text_encoder)),
             ("layer", "last" if layer is None else str(layer)),
             ("idf", "references" if self.idf else "no"),
             ("baseline", "no" if self.baseline is None else Path(self.baseline).name),
@@ -69,10 +69,12 @@ class BertScore(Metric):
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: precision, recall, F."""
         references = work.captions.references or []
-        encoder = load_token_encoder(self.encoder)
+        encoder = load_token_encoder(self.text_encoder)
         layer = encoder.layers if (chosen := self._layer()) is None else chosen
         if not 0 <= layer <= encoder.layers:
-            raise InputError(f"bert-score: {self.encoder} has no layer {layer}", remedy=f"take 0 to {encoder.layers}")
+            raise InputError(
+                f"bert-score: {self.text_encoder} has no layer {layer}", remedy=f"take 0 to {encoder.layers}"
+            )
         weight_of = _inverse_frequency(encoder, references) if self.idf else {}
         rows = np.empty((len(work.captions), 3))
         for start in range(0, len(rows), CAPTIONS_AT_ONCE):

@@ -26,16 +26,16 @@ class SentSim(Metric):
     paper = "Reimers & Gurevych 2019, EMNLP (the encoder)"
     summary = "cosine of sentence embeddings: nearest reference and centroid"
 
-    def __init__(self, *, encoder: str = "all-MiniLM-L6-v2", against: Against = "both") -> None:
+    def __init__(self, *, text_encoder: str = "all-MiniLM-L6-v2", against: Against = "both") -> None:
         if against not in ("nearest", "centroid", "both"):
             raise InputError(f"sent-sim has no against={against!r}", remedy="take nearest, centroid or both")
-        self.encoder, self.against = encoder, against
+        self.text_encoder, self.against = text_encoder, against
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
-        return (("encoder", weights.signature_name(self.encoder)), ("against", self.against))
+        return (("encoder", weights.signature_name(self.text_encoder)), ("against", self.against))
 
     def statistics(self, work: Workspace) -> Statistics:
-        nearest, centroid = similarities(work, self.encoder)
+        nearest, centroid = similarities(work, self.text_encoder)
         score = {"nearest": nearest, "centroid": centroid, "both": (nearest + centroid) / 2}[self.against]
         details = [
             {"nearest": float(near), "centroid": float(far)} for near, far in zip(nearest, centroid, strict=True)
