@@ -1,18 +1,23 @@
-"""Positive-augmented learning: the loss of eq. 3, early stopping, resuming, CLIP's projections."""
+"""Positive-augmented learning: the loss of eq. 3, early stopping, resuming, several processes, CLIP's projections."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch")
 
 from tests.training.test_encoder import nothing, toy  # noqa: E402
 
-from caplens.training import pac  # noqa: E402
+from caplens.training import pac, pac_run  # noqa: E402
 from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
 from caplens.training.pac import Generated, PacConfig, clip_projections, tune  # noqa: E402
 from caplens.training.run import TrainingRun  # noqa: E402
@@ -50,7 +55,7 @@ def test_the_loss_is_equation_3() -> None:
         + 0.05 * symmetric_loss(modules["image"](data["new pictures"][there]), t[there], 20.0)
         + 0.1 * symmetric_loss(v, modules["text"](data["new captions"][rows]), 20.0)
     )
-    assert float(found) == pytest.approx(float(expected), rel=1e-6)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_it_learns_and_keeps_the_best(tmp_path: Path) -> None:
@@ -90,6 +95,59 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     tune(resumed, toy(), toy(40, 1), generated(), 20.0, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
     assert torch.equal(whole["image"].weight, resumed["image"].weight)
     assert torch.equal(whole["text"].weight, resumed["text"].weight)
+
+
+def learn(data: Path, output: Path) -> None:
+    """`caplens train pac-s` over a small random CLIP; every third positive is missing."""
+    from tests.encoders.random_clip import random_encoder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pac_run, "load_clip", lambda *_, **__: random_encoder())
+        pac_run.train_pac(
+            data,
+            data / "captions.json",
+            [],
+            output,
+            replace(CONFIG, batch=16, most_iterations=20),
+            encoder="ViT-B-32",
+            new_captions="retrieved",
+            new_images=str(data / "drawn"),
+            features=data / "features",
+        )
+
+
+def test_torchrun_with_two_processes_learns_what_one_learns(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from safetensors.torch import load_file
+    from tests.encoders.random_clip import random_encoder
+
+    rng = np.random.default_rng(0)
+    table, drawn = {}, []
+    (tmp_path / "drawn").mkdir()
+    for number in range(40):
+        name = f"{number}.png"
+        picture = Image.fromarray(rng.integers(0, 255, (20, 20, 3), np.uint8))
+        picture.save(tmp_path / name)
+        picture.rotate(90).save(tmp_path / "drawn" / name)
+        table[name] = {"split": "train" if number < 30 else "val", "captions": [f"the cat {number}", f"dog {number}"]}
+        drawn.append({"key": f"dog {number}", "image": name if number % 3 else ""})
+    (tmp_path / "captions.json").write_text(json.dumps(table))
+    (tmp_path / "drawn" / "pictures.jsonl").write_text("\n".join(json.dumps(entry) for entry in drawn))
+    learn(tmp_path, tmp_path / "alone")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys; from pathlib import Path; from tests.training.test_pac import learn\n"
+        "learn(Path(sys.argv[1]), Path(sys.argv[2]))\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    subprocess.run([*torchrun, program, tmp_path, tmp_path / "both"], env=environment, check=True, timeout=300)
+    alone, both = (load_file(tmp_path / run / "pac.safetensors") for run in ("alone", "both"))
+    untouched = random_encoder().model.text_projection.weight.T
+    assert not torch.allclose(alone["text_projection"], untouched, atol=1e-2)
+    for name, value in alone.items():
+        torch.testing.assert_close(both[name], value, atol=1e-4, rtol=1e-3)
 
 
 def test_clips_projections_are_copies() -> None:

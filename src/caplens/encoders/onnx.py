@@ -42,14 +42,15 @@ def _varint(number: int) -> bytes:
     return bytes(made)
 
 
-def session(path: Path, tensor: str, threads: int | None = None) -> InferenceSession:
-    """A session that gives `tensor`, an output or an inner tensor of the model."""
+def session(path: Path, tensor: str) -> InferenceSession:
+    """A session that gives `tensor`, an output or an inner tensor of the model; threads as OMP_NUM_THREADS says."""
     try:
         import onnxruntime
     except ImportError:
         raise MissingData("this encoder needs onnxruntime: pip install 'caplens[onnx]'") from None
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or min(os.cpu_count() or 1, 4)
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    options.intra_op_num_threads = int(asked) if asked.isdigit() else min(os.cpu_count() or 1, 4)
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # tensors that no output needs are none of the user's business
     return onnxruntime.InferenceSession(expose(path.read_bytes(), tensor), options, providers=["CPUExecutionProvider"])

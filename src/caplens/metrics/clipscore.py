@@ -51,7 +51,10 @@ class CosineScore(VisualMetric):
 
         seen = self.seen(work)
         texts = self.text_vectors(work, self.prompted(work.captions.candidates))
-        cosine = np.einsum("ij,ij->i", unit(texts), unit(seen.vectors))
+        cosine = np.empty(len(texts))
+        for start in range(0, len(texts), 4096):  # in float64, so not all at once
+            rows = slice(start, start + 4096)
+            cosine[rows] = np.einsum("ij,ij->i", unit(texts[rows]), unit(seen.vectors[rows]))
         return self.scale * np.maximum(cosine, 0.0), seen.failures
 
     def reference_scores(self, work: Workspace) -> Floats:

@@ -5,7 +5,7 @@
 V, T: pictures and the captions people wrote; V': generated pictures; T': generated captions. The towers stay frozen, so
 their features are computed once and a run takes minutes. Training stops when the loss on the validation pictures has
 not fallen for 1,500 iterations; the best projections are kept, the untouched ones among them. Under torchrun every
-process takes its share of each batch; the result is that of one process.
+process takes its share of each batch; the result is that of one process (up to dropout, which only our heads have).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from caplens.encoders.base import Vectors
 from caplens.training.contrastive import TrainableHead, symmetric_loss
-from caplens.training.encoder import Features
+from caplens.training.encoder import EncoderConfig, Features
 from caplens.training.pairs import Progress
 from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
 
@@ -64,11 +64,17 @@ def clip_projections(encoder: ClipEncoder) -> dict[str, nn.Module]:
 
 
 def head_projections(image: Head, text: Head) -> dict[str, TrainableHead]:
-    """The embedded encoder's heads; only the maps into the joint space are trained, the hidden layer stays."""
+    """The embedded encoder's heads; only the maps into the joint space are trained, the hidden layer stays.
+
+    The dropout they were trained with stays on: they know the training pairs by heart, and without it they move towards
+    those within 25 iterations and away from people's ratings.
+    """
     made = {}
     for side, head in (("image", image), ("text", text)):
         hidden, dimension = len(head.tensors["up.bias"]), head.dimension
-        copy = TrainableHead(torch.from_numpy(head.shift), torch.from_numpy(head.scale), hidden, dimension, 0.0)
+        copy = TrainableHead(
+            torch.from_numpy(head.shift), torch.from_numpy(head.scale), hidden, dimension, EncoderConfig.dropout
+        )
         copy.load_state_dict(
             {"shift": copy.shift, "scale": copy.scale} | {key: torch.from_numpy(a) for key, a in head.tensors.items()}
         )
@@ -134,6 +140,7 @@ def tune(
             progress("iterations without a better loss", iteration - found_at, config.patience)
         total = 0.0
     modules.load_state_dict(best)
+    modules.eval()
     return {"iterations": iteration, "best iteration": found_at, "validation loss": lowest}
 
 
@@ -169,16 +176,18 @@ def _loss(
     ):
         if name in data:
             features = data[name][rows]
-            there = torch.nonzero(features.isfinite().all(dim=1))[:, 0]
-            there = there[: len(there) - len(there) % processes.count]
-            if len(there) > 1:
-                loss = loss + weight * symmetric_loss(encoded(side, features[there]), partners[there], scale)
+            there = features.isfinite().all(dim=1)
+            if there.sum() > 1:
+                made = encoded(side, torch.where(there[:, None], features, 0))
+                loss = loss + weight * symmetric_loss(made[there], partners[there], scale)
     return loss
 
 
 def validation_loss(modules: nn.ModuleDict, val: Features, scale: float, batch: int) -> float:
     """Eq. 2 on the validation pictures, each with its first caption, in batches of the training size."""
     losses, sizes = [], []
+    mode = modules.training
+    modules.eval()
     with torch.no_grad():
         for start in range(0, len(val.names), batch):
             rows = np.arange(start, min(start + batch, len(val.names)))
@@ -186,6 +195,7 @@ def validation_loss(modules: nn.ModuleDict, val: Features, scale: float, batch: 
             pictures = modules["image"](torch.from_numpy(val.pictures[rows]))
             losses.append(float(symmetric_loss(pictures, modules["text"](torch.from_numpy(val.texts[texts])), scale)))
             sizes.append(len(rows))
+    modules.train(mode)
     return float(np.average(losses, weights=sizes))
 
 

@@ -21,8 +21,8 @@ from caplens.training.pairs import Frozen, Progress, caption_features, picture_f
 from caplens.training.positives import changed_picture, read_generated, retrieved_captions
 from caplens.training.run import TrainingRun
 
-SCALE = 20.0
-"""1/τ for the embedded encoder: what its own training ends near. CLIP's comes with its weights."""
+SCALE = 23.86
+"""1/τ for the embedded encoder: what its own training ended with. CLIP's comes with its weights."""
 
 
 def train_pac(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -90,7 +90,7 @@ class Distraction(RatingSet):
         sentences = _sentences(read_json(path))
         require_rows(len(sentences), self.title, path)
         generator = np.random.default_rng([SEED, 6])
-        made = [(task, sentence, text) for task in TASKS for sentence, text in _make(task, sentences, generator)]
+        made = [(task, sentence, text) for task in TASKS for sentence, text in distractors(task, sentences, generator)]
         units, count = number_units(sentence.image for _, sentence, _ in made)
         captions = self._captions(data, path, made)
         parts: list[Figure] = []
@@ -153,6 +153,11 @@ def _sentences(content: dict[str, Any]) -> list[Sentence]:
         }
     else:
         captions = {name: entry["captions"] for name, entry in content.items() if entry["split"] == "test"}
+    return sentences_of(captions)
+
+
+def sentences_of(captions: Mapping[str, Sequence[str]]) -> list[Sentence]:
+    """The captions of every photo with their phrases."""
     return [
         Sentence(
             image=image,
@@ -167,7 +172,8 @@ def _sentences(content: dict[str, Any]) -> list[Sentence]:
     ]
 
 
-def _make(task: str, sentences: Sequence[Sentence], generator: np.random.Generator) -> list[tuple[Sentence, str]]:
+def distractors(task: str, sentences: Sequence[Sentence], generator: np.random.Generator) -> list[tuple[Sentence, str]]:
+    """Every caption that the task can tamper with, and its distractor."""
     action, part = task.split()
     having = [(sentence, phrase) for sentence in sentences if (phrase := getattr(sentence, part)) is not None]
     made = []
