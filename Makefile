@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0
+WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0 dinov2-vits14 tinyvit-5m
 NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h tools/tokeniser/*) CMakeLists.txt
 
 .PHONY: demo test lint perf sanitize clean

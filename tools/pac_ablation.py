@@ -1,10 +1,11 @@
 """What each kind of positive is worth to PAC-S (the paper's Tables 1, 4 and 6), on the embedded encoder.
 
-    python tools/pac_ablation.py DATA --output DIR [--features DIR] [--captions FILE] [--seeds 2] [--train-only]
+    python tools/pac_ablation.py DATA --output DIR [--features DIR] [--captions FILE] [--crops N] [--seeds 2]
 
 Trains the projections on real pairs alone, with t', with v' and with both, and writes the table into docs/pac-s.md.
-Trainings are resumable and stored; `--captions` names a captioner's captions of the training pictures. Nothing is
-chosen on the ratings: a training stops by its validation loss.
+Trainings are resumable and stored; `--captions` names a captioner's captions of the training pictures, `--crops` how
+many of them get a v' (all, unless that takes too long). Nothing is chosen on the ratings: a training stops by its
+validation loss.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def main() -> None:
     arguments.add_argument("--features", type=Path)
     arguments.add_argument("--captions", type=Path)
     arguments.add_argument("--seeds", type=int, default=2)
-    arguments.add_argument("--train-only", action="store_true")
+    arguments.add_argument("--crops", type=int)
     given = arguments.parse_args()
     kept = given.features or given.output / "features"
     images = given.data / "flickr8k" / "images"
@@ -73,14 +74,12 @@ def main() -> None:
     runs: dict[str, list[Path]] = {"before tuning": [heads_path("contrastive")]}
     losses: dict[str, list[float]] = {}
     for seed in range(given.seeds):
-        for name, (new_captions, new_images) in _settings(given.captions).items():
+        for name, (new_captions, new_images) in _settings(given.captions, given.crops).items():
             folder = given.output / f"{name.replace(' ', '-')}-{seed}"
             result = _trained(folder, images, captions, more, seed, new_captions, new_images, kept)
             print(name, seed, result, flush=True)
             runs.setdefault(name, []).append(folder / "pac.safetensors")
             losses.setdefault(name, []).append(result["validation loss"])
-    if given.train_only:
-        return
     pairs = read_pairs(captions, more)
     test = load_features(Backbones(), pairs, images, kept, lambda *_: None)["test"]
     table = _table(runs, losses, _judges(given.data), test, given.seeds)
@@ -90,17 +89,18 @@ def main() -> None:
     print(table)
 
 
-def _settings(captions: Path | None) -> dict[str, tuple[str | None, str | None]]:
+def _settings(captions: Path | None, crops: int | None) -> dict[str, tuple[str | None, str | None]]:
     """Name to t' and v'."""
+    changed = "crops" if crops is None else f"crops-{crops}"
     made: dict[str, tuple[str | None, str | None]] = {
         "real pairs only": (None, None),
         "+ t' retrieved": ("retrieved", None),
-        "+ v' crops": (None, "crops"),
-        "+ t' retrieved + v' crops": ("retrieved", "crops"),
+        "+ v' crops": (None, changed),
+        "+ t' retrieved + v' crops": ("retrieved", changed),
     }
     if captions is not None:
         made["+ t' captioner"] = (str(captions), None)
-        made["+ t' captioner + v' crops"] = (str(captions), "crops")
+        made["+ t' captioner + v' crops"] = (str(captions), changed)
     return made
 
 

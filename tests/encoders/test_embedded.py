@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
-from caplens.encoders.onnx import expose
+from caplens.encoders.onnx import expose, quantised
 from caplens.errors import CaplensError, MissingData
 
 
@@ -54,9 +55,50 @@ def test_what_is_no_head_file_is_refused(tmp_path: Path) -> None:
             read_heads(heads_path(str(tmp_path / f"{name}.safetensors")))
 
 
+def session_of(model: bytes) -> Any:
+    runtime = pytest.importorskip("onnxruntime")
+    return runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+def test_a_quantised_model_is_near_the_original_and_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    weight = onnx.numpy_helper.from_array(rng.normal(size=(64, 32)).astype(np.float32), "w")
+    ends = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [5, size])
+        for name, size in (("x", 64), ("y", 32))
+    ]
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", [ends[0]], [ends[1]], [weight])
+    path = tmp_path / "plain.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+    made = quantised(path)
+    assert b"MatMulInteger" in made.read_bytes()
+    x = rng.normal(size=(5, 64)).astype(np.float32)
+    exact, near = (session_of(file.read_bytes()).run(["y"], {"x": x})[0] for file in (path, made))
+    assert 0 < np.abs(near - exact).max() < 0.03 * np.abs(exact).max()
+    before = made.stat().st_mtime_ns
+    assert quantised(path) == made
+    assert made.stat().st_mtime_ns == before
+
+
+def test_int8_is_in_the_name_and_in_the_hash(encoder: EmbeddedEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caplens.encoders.onnx.quantised", lambda path: path)
+    other = load_embedded(int8=True)
+    assert other.identity.startswith("embedded-contrastive-int8@")
+    assert other.weights_hash != encoder.weights_hash
+    assert other.tower_identity != encoder.tower_identity
+
+
+def test_heads_on_the_same_towers_share_features(encoder: EmbeddedEncoder) -> None:
+    other = load_embedded("pac")
+    assert other.tower_identity == encoder.tower_identity
+    assert other.identity != encoder.identity
+
+
 def test_an_inner_tensor_becomes_an_output() -> None:
     onnx = pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
     nodes = [
         onnx.helper.make_node("Mul", ["x", "x"], ["inner"]),
         onnx.helper.make_node("Add", ["inner", "x"], ["y"]),
@@ -65,8 +107,7 @@ def test_an_inner_tensor_becomes_an_output() -> None:
     graph = onnx.helper.make_graph(nodes, "g", [kinds[0]], [kinds[1]])
     opset = [onnx.helper.make_opsetid("", 17)]
     model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString()
-    session = runtime.InferenceSession(expose(model, "inner"), providers=["CPUExecutionProvider"])
-    inner, y = session.run(["inner", "y"], {"x": np.array([2, 3], np.float32)})
+    inner, y = session_of(expose(model, "inner")).run(["inner", "y"], {"x": np.array([2, 3], np.float32)})
     assert inner.tolist() == [4, 9]
     assert y.tolist() == [6, 12]
 

@@ -111,7 +111,7 @@ class EmbeddedEncoder(Encoder):
     @property
     def tower_identity(self) -> str:
         """All heads stand on the same towers."""
-        return f"embedded@{hashlib.sha256(_tower_sums().encode()).hexdigest()[:12]}"
+        return f"embedded@{hashlib.sha256(self._backbones.sums.encode()).hexdigest()[:12]}"
 
     def image_features(self, batch: Vectors) -> Vectors:
         return self._backbones.image_features(batch)
@@ -122,8 +122,7 @@ class EmbeddedEncoder(Encoder):
     @property
     def grid_identity(self) -> str:
         """Grids come from a frozen backbone: other heads do not change them."""
-        (file,) = weights.models()[GRID].files.values()
-        return f"{GRID}@{file.sha256[:12]}"
+        return f"{GRID}@{self._backbones.grid_sum[:12]}"
 
     def encode_grid(self, batch: Vectors, side: int) -> Vectors:
         return pool_grid(self._backbones.patches(batch), side)
@@ -150,10 +149,11 @@ class EmbeddedEncoder(Encoder):
 
 
 class Backbones:
-    """The frozen parts, loaded when first needed."""
+    """The frozen parts, loaded when first needed; with `int8`, the larger image backbone in 8-bit numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, int8: bool = False) -> None:
         from caplens.encoders.bert import BertEncoder
+        from caplens.encoders.onnx import quantised
 
         missing = [name for name in (*BACKBONES, TEXT) if weights.find(name) is None]
         if missing:
@@ -161,6 +161,13 @@ class Backbones:
                 f"the embedded encoder's weights are not on this machine: caplens weights fetch {' '.join(missing)}"
             )
         self._paths = {name: weights.require(name) for name in BACKBONES}
+        self.sums = "".join(file.sha256 for key in (*BACKBONES, TEXT) for file in weights.models()[key].files.values())
+        (file,) = weights.models()[GRID].files.values()
+        self.grid_sum = file.sha256
+        if int8:  # the smaller one would lose more than it gains
+            self._paths[GRID] = quantised(self._paths[GRID])
+            self.grid_sum = weights.digest(self._paths[GRID])
+            self.sums += self.grid_sum
         self._bert = BertEncoder(weights.require(TEXT))
         self._sessions: dict[str, object] = {}
         self.context_length = self._bert.longest
@@ -240,13 +247,10 @@ def heads_path(heads: str) -> Path:
     return path
 
 
-def load_embedded(heads: str = "contrastive") -> EmbeddedEncoder:
+def load_embedded(heads: str = "contrastive", *, int8: bool = False) -> EmbeddedEncoder:
     """The encoder with shipped heads or with those in a file."""
     path = heads_path(heads)
     image, text, name = read_heads(path)
-    digest = hashlib.sha256(f"{weights.digest(path)} {_tower_sums()}".encode()).hexdigest()[:12]
-    return EmbeddedEncoder(image, text, name, digest, Backbones())
-
-
-def _tower_sums() -> str:
-    return "".join(file.sha256 for key in (*BACKBONES, TEXT) for file in weights.models()[key].files.values())
+    backbones = Backbones(int8=int8)
+    digest = hashlib.sha256(f"{weights.digest(path)} {backbones.sums}".encode()).hexdigest()[:12]
+    return EmbeddedEncoder(image, text, f"{name}-int8" if int8 else name, digest, backbones)

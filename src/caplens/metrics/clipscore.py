@@ -50,11 +50,11 @@ class CosineScore(VisualMetric):
         from caplens.encoders.base import unit
 
         seen = self.seen(work)
-        texts = self.text_vectors(work, self.prompted(work.captions.candidates))
-        cosine = np.empty(len(texts))
-        for start in range(0, len(texts), 4096):  # in float64, so not all at once
+        texts, which = self.distinct_texts(work, self.prompted(work.captions.candidates))
+        cosine = np.empty(len(which))
+        for start in range(0, len(which), 4096):  # in float64, so not all at once
             rows = slice(start, start + 4096)
-            cosine[rows] = np.einsum("ij,ij->i", unit(texts[rows]), unit(seen.vectors[rows]))
+            cosine[rows] = np.einsum("ij,ij->i", unit(texts[which[rows]]), unit(seen.vectors[rows]))
         return self.scale * np.maximum(cosine, 0.0), seen.failures
 
     def reference_scores(self, work: Workspace) -> Floats:
@@ -64,12 +64,13 @@ class CosineScore(VisualMetric):
         references = work.captions.references
         if references is None:
             raise MissingData(f"{self.name} compares with references and none were given")
-        candidates = unit(self.text_vectors(work, self.prompted(work.captions.candidates)))
-        flat = unit(self.text_vectors(work, self.prompted([text for texts in references for text in texts])))
+        written, candidate = self.distinct_texts(work, self.prompted(work.captions.candidates))
+        flat, which = self.distinct_texts(work, self.prompted([text for texts in references for text in texts]))
+        candidates, partners = unit(written), unit(flat)
         ends = np.cumsum([len(texts) for texts in references])
         best = [
-            float((flat[end - len(texts) : end] @ row).max())
-            for texts, end, row in zip(references, ends, candidates, strict=True)
+            float((partners[which[end - len(texts) : end]] @ candidates[row]).max())
+            for texts, end, row in zip(references, ends, candidate, strict=True)
         ]
         return np.maximum(best, 0.0)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from caplens.errors import MissingData
 from caplens.metrics.base import Metric, Workspace
 
@@ -75,6 +78,12 @@ class VisualMetric(Metric):
         return work.once(
             ("text vectors", self.loaded().identity, tuple(texts)), lambda: self.embedder(work).texts(texts)
         )
+
+    def distinct_texts(self, work: Workspace, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.int64]]:
+        """A vector per distinct text, and the number of every text among them: rating sets repeat theirs."""
+        place: dict[str, int] = {}
+        which = np.array([place.setdefault(text, len(place)) for text in texts], np.int64)
+        return self.text_vectors(work, list(place)), which
 
     def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors per text."""

@@ -85,15 +85,18 @@ def _new_pictures(
     frozen: Frozen, pairs: Any, images: Path, kept: Path, source: str, train: Features, progress: Progress
 ) -> Vectors:
     """v' of every training picture: a changed crop, or the picture that was drawn for one of its captions."""
-    if source == "crops":
-        return picture_features(frozen, images, train.names, kept / "crops", progress, changed_picture)
+    made = np.full_like(train.pictures, np.nan)
+    kind, _, number = source.partition("-")
+    if kind == "crops" and (number.isdigit() or not number):
+        names = train.names[: int(number)] if number else train.names
+        made[: len(names)] = picture_features(frozen, images, names, kept / "crops", progress, changed_picture)
+        return made
     folder = Path(source)
     drawn = read_generated(folder / "pictures.jsonl", "image")
     found = {name: next((drawn[text] for text in pairs.train[name] if drawn.get(text)), "") for name in train.names}
     there = [name for name in train.names if found[name]]
     if not there:
         raise InputError("holds no picture drawn for a training caption", where=str(folder))
-    made = np.full_like(train.pictures, np.nan)
     rows = [row for row, name in enumerate(train.names) if found[name]]
     made[rows] = picture_features(frozen, folder, [found[name] for name in there], kept / "drawn", progress)
     return made

@@ -121,7 +121,7 @@ def load_generator(source: str) -> Any:
     try:
         from diffusers import StableDiffusionPipeline
     except ImportError:
-        raise MissingData("generating pictures needs diffusers: pip install diffusers") from None
+        raise MissingData("generating pictures needs diffusers: pip install 'caplens[generate]'") from None
     from caplens import weights
 
     return StableDiffusionPipeline.from_pretrained(weights.require(source))

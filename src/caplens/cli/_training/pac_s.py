@@ -24,7 +24,10 @@ def command(
         str | None, typer.Option(help="t': a file of `caplens generate positives`, or 'retrieved' for a stand-in.")
     ] = None,
     new_images: Annotated[
-        str | None, typer.Option(help="v': a folder of `caplens generate positives`, or 'crops' for a stand-in.")
+        str | None,
+        typer.Option(
+            help="v': a folder of `caplens generate positives`, or a stand-in: 'crops', 'crops-1000' for so many."
+        ),
     ] = None,
     features: Annotated[Path | None, typer.Option(help="Where features are kept; default: inside the output.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
