@@ -12,7 +12,7 @@ import numpy as np
 from caplens.encoders.base import Vectors
 from caplens.encoders.clip import ClipEncoder, load_clip
 from caplens.encoders.clip_layouts import from_hub
-from caplens.encoders.embedded import SHIPPED, Backbones, heads_path, read_heads
+from caplens.encoders.embedded import SHIPPED, Backbones, EmbeddedEncoder, heads_path, read_heads
 from caplens.errors import InputError
 from caplens.files import atomic_path
 from caplens.training.encoder import Features, load_features, save_heads
@@ -20,9 +20,6 @@ from caplens.training.pac import Generated, PacConfig, clip_projections, head_pr
 from caplens.training.pairs import Frozen, Progress, caption_features, picture_features, read_pairs
 from caplens.training.positives import changed_picture, read_generated, retrieved_captions
 from caplens.training.run import TrainingRun
-
-SCALE = 23.86
-"""1/τ for the embedded encoder: what its own training ended with. CLIP's comes with its weights."""
 
 
 def train_pac(
@@ -50,7 +47,7 @@ def train_pac(
         image, text, _ = read_heads(heads_path(weights or SHIPPED[0]))
         heads = head_projections(image, text)
         made, generated = _learn_from(Backbones(), pairs, images, kept, new_captions, new_images, progress)
-        result = tune(heads, made["train"], made["val"], generated, SCALE, config, run, progress)
+        result = tune(heads, made["train"], made["val"], generated, EmbeddedEncoder.scale, config, run, progress)
         save_heads(heads, target, "pac", {"config": asdict(config), **facts})
     else:
         clip = load_clip(encoder, weights, allow_pickle=allow_pickle)
