@@ -41,7 +41,9 @@ const caplensDetails = (() => {
   // Entries that belong together light up together: by pointer, by keyboard, and until the next click by a click.
   class Links {
     constructor(root, line, references) {
-      this.root = root; this.line = line; this.references = references || [];
+      this.root = root; this.line = line;
+      // As they stand, perhaps with marks of a search.
+      this.references = (references || []).map((item) => ({ item, plain: [...item.childNodes].map((node) => node.cloneNode(true)) }));
       this.pinned = null;
       root.addEventListener("keydown", (event) => {
         if (event.key === "Escape") { this.pinned = null; this.clear(); }
@@ -69,13 +71,13 @@ const caplensDetails = (() => {
       const boxes = nodes.filter((node) => node.classList.contains("box"));
       if (boxes.length === 1) boxes[0].classList.add("alone");  // the rest of the picture goes dark
       this.line.textContent = text;
-      for (const item of this.references) item.replaceChildren(...highlighted(item.textContent, phrases, true));
+      for (const { item } of this.references) item.replaceChildren(...highlighted(item.textContent, phrases, true));
     }
     clear() {
       this.root.classList.remove("linking");
       for (const node of this.root.querySelectorAll(".lit")) node.classList.remove("lit", "alone");
       this.line.textContent = "";
-      for (const item of this.references) item.textContent = item.textContent;
+      for (const { item, plain } of this.references) item.replaceChildren(...plain.map((node) => node.cloneNode(true)));
     }
   }
 
