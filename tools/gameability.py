@@ -2,10 +2,11 @@
 
     python tools/gameability.py --data DIR          # DIR holds coco/ and ciderr/
 
-Three experiments, none needs a picture:
+Four experiments, none needs a picture:
 1. an honest caption with one of its words said again and again;
 2. an honest caption cut short or drawn out by saying it twice;
-3. a search that knows a few words of the reference and puts them together to please one metric. That is the place a
+3. half a caption, filled up with its last word said again;
+4. a search that knows a few words of the reference and puts them together to please one metric. That is the place a
    captioner is in when it is trained with the metric as reward: sure of some words, paid for a whole sentence.
 """
 
@@ -35,7 +36,12 @@ SLOW_SHARE = 4
 """Metrics that take milliseconds a caption see a quarter of the captions."""
 N_GRAM_METRICS = ("cider-d", "cider-r", "bleu-4", "rouge-l")
 REPEATS = [float(times) for times in range(11)]
+FILL = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1]
 STRETCH = [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0]
+
+
+Curves = dict[str, dict[str, list[float]]]
+"""Set, metric, and its relative scores."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,13 @@ def stretch(text: str, factor: float) -> str:
     return " ".join((words * 3)[: max(1, round(len(words) * factor))])
 
 
+def fill(text: str, factor: float) -> str:
+    """The first half, and its last word said again until the text is so long."""
+    words = text.split()
+    half = words[: max(1, len(words) // 2)]
+    return " ".join([*half, *[half[-1]] * (round(len(words) * factor) - len(half))])
+
+
 def please(metric: Metric, texts: Texts, longest: int, known: int, patience: int = 2) -> tuple[list[str], float]:
     """For each reference, the text that a greedy search finds to score best from a few known words.
 
@@ -164,18 +177,18 @@ def repeated_share(texts: list[str]) -> float:
     return sum(len(said) - len(set(said)) for said in words) / max(1, sum(map(len, words)))
 
 
-def plot(path: Path, curves: dict[str, dict[str, list[float]]], x: list[float], label: str) -> None:
+def plot(path: Path, curves: Curves, x: list[float], label: str) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(curves), 3.4), layout="constrained")
+    figure = Figure(figsize=(4.4 * len(curves) + 1, 3.4), layout="constrained")
     panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
     for axes, (title, lines) in zip(panels, curves.items(), strict=True):
         for name, values in lines.items():
             axes.plot(x, values, marker=".", label=name, linestyle="-" if name.startswith("cider") else "--")
         axes.axhline(1, color="grey", linewidth=0.6)
         axes.set(title=title, xlabel=label)
-        axes.legend(fontsize=8)
         axes.grid(alpha=0.3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.axes[0].set_ylabel("score relative to the honest caption")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="svg", metadata={"Date": None})
@@ -187,20 +200,42 @@ def table(curves: dict[str, list[float]], x: list[float], first: str) -> str:
     return head + rule + "".join(f"| {n} | " + " | ".join(f"{v:.2f}" for v in vs) + " |\n" for n, vs in curves.items())
 
 
+def findings(repeats: Curves, lengths: Curves, filled: Curves) -> str:
+    """What the tables say about each set, in words."""
+    lines = []
+    for name, curves in repeats.items():
+        kept = sorted((values[-1], metric) for metric, values in curves.items())
+        twice = [metric for metric, values in lengths[name].items() if values[-1] > 1]
+        paid = [
+            f"{metric} (from {values[0]:.2f} to {max(values):.2f})"
+            for metric, values in filled[name].items()
+            if max(values) > 1.1 * values[0]
+        ]
+        lines.append(
+            f"- {name}. One word {REPEATS[-1]:.0f} times more leaves of the score: "
+            + ", ".join(f"{metric} {100 * share:.0f} %" for share, metric in kept)
+            + f". The whole caption twice scores higher with: {', '.join(twice) or 'none'}. Half a caption filled "
+            f"up with one word gains with: {', '.join(paid) or 'none'}."
+        )
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--output", type=Path, default=Path("docs"))
-    parser.add_argument("--count", type=int, default=200, help="captions per set")
-    parser.add_argument("--searched", type=int, default=40, help="captions per set that the search pleases")
+    parser.add_argument("--count", type=int, default=120, help="captions per set")
+    parser.add_argument("--searched", type=int, default=24, help="captions per set that the search pleases")
     options = parser.parse_args()
     sets = [english(options.data, options.count), portuguese(options.data, options.count)]
-    repeats: dict[str, dict[str, list[float]]] = {}
-    lengths: dict[str, dict[str, list[float]]] = {}
+    repeats: Curves = {}
+    lengths: Curves = {}
+    filled: Curves = {}
     searches: list[str] = []
     for texts in sets:
         metrics = load(texts)
-        for curves, change, values in ((repeats, repeat_a_word, REPEATS), (lengths, stretch, STRETCH)):
+        changes = ((repeats, repeat_a_word, REPEATS), (lengths, stretch, STRETCH), (filled, fill, FILL))
+        for curves, change, values in changes:
             curves[texts.name] = {
                 name: relative_scores(metric, texts.some(name, options.count), change, values)
                 for name, metric in metrics.items()
@@ -218,6 +253,7 @@ def main() -> None:
             print(searches[-1], flush=True)
     plot(options.output / "gameability-repeats.svg", repeats, REPEATS, "times one word is said again")
     plot(options.output / "gameability-length.svg", lengths, STRETCH, "length relative to the honest caption")
+    plot(options.output / "gameability-fill.svg", filled, FILL, "length relative to the honest caption")
     parts = [
         "# Which metric can be gamed?\n",
         f"Written by `python tools/gameability.py --data DIR` (caplens {caplens.__version__}, seed {SEED}). "
@@ -225,12 +261,18 @@ def main() -> None:
         f"{options.count // SLOW_SHARE}. METEOR, SPICE and the learned metrics read English only and are absent for "
         "#PraCegoVer, which is Portuguese. A value of 1 is the score of the honest caption, one that a person wrote; a "
         "metric that is hard to game falls as the caption gets worse.\n",
+        findings(repeats, lengths, filled),
         "## One word said again and again\n",
         "![score against repeats](gameability-repeats.svg)\n",
         *(f"{name}\n\n{table(curves, REPEATS, 'times repeated')}" for name, curves in repeats.items()),
         "## Cut short, or drawn out by saying it again\n",
         "![score against length](gameability-length.svg)\n",
         *(f"{name}\n\n{table(curves, STRETCH, 'length')}" for name, curves in lengths.items()),
+        "## Half a caption, filled up\n",
+        "The first half of the caption, and then its last word again and again. A metric whose curve rises pays for "
+        "words that say nothing.\n",
+        "![score against filling](gameability-fill.svg)\n",
+        *(f"{name}\n\n{table(curves, FILL, 'length')}" for name, curves in filled.items()),
         "## A search that pleases the metric\n",
         "The search knows five rarer words of one reference and the twelve most frequent words, and adds whatever word "
         "scores best, until none has helped for three words. A metric that pays for length with the known words makes "

@@ -15,6 +15,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -43,7 +44,7 @@ SELF_CRITICAL = replace(
     CROSS_ENTROPY,
     cross_entropy_epochs=0,
     self_critical_epochs=4,
-    self_critical_learning_rate=1e-3,
+    self_critical_learning_rate=5e-4,
     batch=24,
     samples=4,
 )
@@ -65,6 +66,17 @@ def subset(split: dict[str, list[str]], condition: str) -> dict[str, list[str]]:
         for name, (words, text) in found.items()
         if not first < words < third
     }
+
+
+@contextmanager
+def cpu_minutes(path: Path) -> Iterator[None]:
+    """Adds what is spent inside to the number in a file, also when it is interrupted."""
+    started = time.process_time()
+    try:
+        yield
+    finally:
+        before = float(path.read_text()) if path.exists() else 0.0
+        write_atomically(path, f"{before + (time.process_time() - started) / 60:.2f}")
 
 
 @dataclass
@@ -104,17 +116,15 @@ class Experiment:
         folder = self.folder(condition, seed, teacher)
         if (folder / "said.json").exists():
             return
-        started = time.process_time()
         pictures = self.train[condition]
         if teacher == "cross-entropy":
             config, start = replace(CROSS_ENTROPY, seed=seed, cross_entropy_epochs=EPOCHS[condition]), None
         else:
             config = replace(SELF_CRITICAL, seed=seed, reward=teacher)
             start = Captioner.load(self.folder(condition, seed, "cross-entropy") / "captioner.safetensors")
-        captioner = train_captioner(pictures, config, self.sight, folder, start=start)
-        minutes = (time.process_time() - started) / 60
-        said = captioner.caption(self.test[condition].features)
-        write_atomically(folder / "said.json", json.dumps({"captions": said, "minutes": minutes}))
+        with cpu_minutes(folder / "minutes.txt"):
+            captioner = train_captioner(pictures, config, self.sight, folder, start=start)
+        write_atomically(folder / "said.json", json.dumps(captioner.caption(self.test[condition].features)))
 
     def outcomes(self) -> list[Outcome]:
         """What has been trained so far."""
@@ -123,8 +133,9 @@ class Experiment:
             folder = self.folder(condition, seed, teacher)
             if (folder / "said.json").exists():
                 said = json.loads((folder / "said.json").read_text())
+                minutes = float((folder / "minutes.txt").read_text())
                 curve = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
-                found.append(Outcome(condition, seed, teacher, said["captions"], said["minutes"], curve))
+                found.append(Outcome(condition, seed, teacher, said, minutes, curve))
         return found
 
 
@@ -132,6 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("images", "captions", "features", "output"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--condition", choices=CONDITIONS, help="train only this one, beside another process")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after so many minutes")
     parser.add_argument("--report", type=Path, help="write self-critical.md and its plots into this folder")
     options = parser.parse_args()
@@ -140,7 +152,7 @@ def main() -> None:
     experiment = Experiment(options.images, options.captions, options.features, options.output)
     until = time.monotonic() + 60 * options.minutes
     for step in experiment.steps():
-        if time.monotonic() < until:
+        if time.monotonic() < until and options.condition in (None, step[0]):
             experiment.learn(*step)
             print(*step, flush=True)
     if options.report is not None:

@@ -38,8 +38,8 @@ at the size of two cores.
   paper: 1024, 8 and 6, on detected regions). Captions have at most {longest} words.
 - Cross entropy for {single_epochs} (single) or {multi_epochs} (multi) epochs, once per condition and seed. Both rewards
   go on from there for {self_critical_epochs} epochs: batches of {batch} pictures, {samples} samples each, every sample
-  held against the mean of the others, learning rate {self_critical_learning_rate:g} (twenty times the usual,
-  so that the reward moves in so few updates).
+  held against the mean of the others, learning rate {self_critical_learning_rate:g}: ten times the usual, so that the
+  reward moves in so few updates.
 - Test captions by a beam of 3, judged against the references of their condition. Nothing was chosen by test results.
   ± is the standard deviation over seeds; scores are ×100.
 - "Repeated words" are words that the same caption said before, "a" and "the" too; a caption "stammers" when a word or a

@@ -15,6 +15,7 @@ from caplens.captioning.captioner import Captioner, Sight  # noqa: E402
 from caplens.captioning.vocabulary import Vocabulary  # noqa: E402
 from caplens.encoders.load import load_encoder  # noqa: E402
 from caplens.errors import MissingData  # noqa: E402
+from caplens.weights import shipped  # noqa: E402
 
 PICTURES = sorted((Path(__file__).parents[2] / "examples" / "images").iterdir())[:3]
 
@@ -102,3 +103,13 @@ def test_a_captioner_of_other_patches_is_refused(run: Run, weights: Path, tmp_pa
     shown = run("caption", PICTURES[0], "--weights", tmp_path / "old.safetensors")
     assert shown.code == 2
     assert "dinov2-of-yesterday" in shown.stderr
+
+
+def test_the_captioner_that_comes_along(run: Run, weights: Path) -> None:
+    del weights  # skips where the encoder's weights are absent
+    path = shipped("captioner")
+    assert path.stat().st_size < 4_000_000
+    shown = run("caption", PICTURES[0].with_name("horse.jpg"), "--json")
+    (row,) = json.loads(shown.stdout)
+    assert len(row["caption"].split()) > 3
+    assert not {"<end>", "<unknown>"} & set(row["caption"].split())

@@ -92,3 +92,20 @@ def test_a_run_that_was_stopped_ends_the_same(
     resumed = train_captioner(pictures, config, SIGHT, tmp_path / "parts")
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("epochs", [0, 2])
+def test_each_phase_has_its_rate(epochs: int, pictures: Pictures, tmp_path: Path) -> None:
+    """Cross entropy slows down epoch by epoch; what follows learns at its own rate from its first epoch on."""
+    seen: list[float] = []
+    step = torch.optim.Adam.step
+
+    def watched(self: torch.optim.Adam) -> None:
+        seen.append(self.param_groups[0]["lr"])
+        step(self)
+
+    config = replace(CONFIG, cross_entropy_epochs=epochs, self_critical_epochs=2, self_critical_learning_rate=1e-4)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch.optim.Adam, "step", watched)
+        train_captioner(pictures, replace(config, reward="cider-d"), SIGHT, tmp_path)
+    assert seen == pytest.approx([5e-3, 2.5e-3][:epochs] + [1e-4] * 2)

@@ -132,9 +132,11 @@ def _new(pictures: Pictures, config: CaptionerConfig, sight: Sight) -> Captioner
 
 def _set_rate(optimiser: torch.optim.Optimizer, config: CaptionerConfig, epoch: int) -> None:
     """Cross entropy slows down evenly, epoch by epoch; the self-critical phase has one rate."""
-    left = 1 - epoch / max(1, config.cross_entropy_epochs)
+    rate = config.self_critical_learning_rate
+    if epoch < config.cross_entropy_epochs:
+        rate = config.learning_rate * (1 - epoch / config.cross_entropy_epochs)
     for group in optimiser.param_groups:
-        group["lr"] = config.learning_rate * left if left > 0 else config.self_critical_learning_rate
+        group["lr"] = rate
 
 
 def _batches(count: int, size: int, shuffle: np.random.Generator) -> Iterator[NDArray[np.int64]]:
