@@ -40,10 +40,10 @@ CROSS_ENTROPY = CaptionerConfig(
 )
 EPOCHS = {"single": 8, "multi": 4}
 """Of cross entropy: a picture of the single condition has a fifth of the captions."""
+SELF_CRITICAL_EPOCHS = {"single": 4, "multi": 2}
 SELF_CRITICAL = replace(
     CROSS_ENTROPY,
     cross_entropy_epochs=0,
-    self_critical_epochs=4,
     self_critical_learning_rate=5e-4,
     batch=24,
     samples=4,
@@ -120,7 +120,8 @@ class Experiment:
         if teacher == "cross-entropy":
             config, start = replace(CROSS_ENTROPY, seed=seed, cross_entropy_epochs=EPOCHS[condition]), None
         else:
-            config = replace(SELF_CRITICAL, seed=seed, reward=teacher)
+            epochs = SELF_CRITICAL_EPOCHS[condition]
+            config = replace(SELF_CRITICAL, seed=seed, reward=teacher, self_critical_epochs=epochs)
             start = Captioner.load(self.folder(condition, seed, "cross-entropy") / "captioner.safetensors")
         with cpu_minutes(folder / "minutes.txt"):
             captioner = train_captioner(pictures, config, self.sight, folder, start=start)
@@ -156,7 +157,7 @@ def main() -> None:
             experiment.learn(*step)
             print(*step, flush=True)
     if options.report is not None:
-        settings = {**asdict(SELF_CRITICAL), "cross_entropy_epochs": EPOCHS}
+        settings = {**asdict(SELF_CRITICAL), "epochs": (EPOCHS, SELF_CRITICAL_EPOCHS)}
         write_report(options.report, experiment.outcomes(), experiment.train, experiment.test, settings)
 
 

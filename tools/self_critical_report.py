@@ -36,10 +36,10 @@ at the size of two cores.
   captions.
 - AoANet of width {width}, {heads} heads and {refining_layers} refining layer on a 4 by 4 grid of DINOv2 patches (the
   paper: 1024, 8 and 6, on detected regions). Captions have at most {longest} words.
-- Cross entropy for {single_epochs} (single) or {multi_epochs} (multi) epochs, once per condition and seed. Both rewards
-  go on from there for {self_critical_epochs} epochs: batches of {batch} pictures, {samples} samples each, every sample
-  held against the mean of the others, learning rate {self_critical_learning_rate:g}: ten times the usual, so that the
-  reward moves in so few updates.
+- Cross entropy for {single} epochs with one reference, {multi} with five, once per condition and seed. Both rewards go
+  on from there for {further_single} epochs with one reference, {further_multi} with five (time did not allow more):
+  batches of {batch} pictures, {samples} samples each, every sample held against the mean of the others, learning rate
+  {self_critical_learning_rate:g}: ten times the usual, so that the reward moves in so few updates.
 - Test captions by a beam of 3, judged against the references of their condition. Nothing was chosen by test results.
   ± is the standard deviation over seeds; scores are ×100.
 - "Repeated words" are words that the same caption said before, "a" and "the" too; a caption "stammers" when a word or a
@@ -239,6 +239,7 @@ def write_report(
     conditions = [name for name in train if results.of(name, "cross-entropy")]
     plot(folder / "self-critical.svg", results, conditions)
     lengths = [len(text.split()) for texts in train["single"].references for text in tokenise(texts)]
+    first, further = settings["epochs"]
     facts = {
         **settings,
         "version": caplens.__version__,
@@ -247,7 +248,8 @@ def write_report(
         "train": f"{len(train['single'].ids):,}",
         "test": f"{len(test['single'].ids):,}",
         "words": spread_of(lengths),
-        **{f"{name}_epochs": epochs for name, epochs in settings["cross_entropy_epochs"].items()},
+        **first,
+        **{f"further_{name}": epochs for name, epochs in further.items()},
     }
     parts = [INTRODUCTION.format(**facts)]
     for condition in conditions:
