@@ -9,7 +9,7 @@ import pytest
 from tests.toys import Overlap, Picky
 
 import caplens
-from caplens.details import Details, LazyDetails, left_out, read_details, reconcile, wrong_words
+from caplens.details import Details, LazyDetails, Word, left_out, read_details, reconcile, wrong_words
 from caplens.errors import InputError
 from caplens.metrics.network import Contributions, Network
 
@@ -70,6 +70,15 @@ def test_a_doubted_word_that_names_a_region_is_half_right() -> None:
     assert [region["status"] for region in made["regions"]] == ["partly", "partly", "missing", "mentioned"]
     assert details["words"][0]["status"] == "wrong", "the metric's own details stay as they are"
     assert reconcile({"note": "x"}) == {"note": "x"}
+
+
+def test_words_are_judged_by_where_they_stand_among_peoples_words() -> None:
+    words: list[Word] = [
+        {"text": str(standing), "status": "wrong", "standing": standing} for standing in (0.05, 0.2, 0.6)
+    ]
+    made = reconcile({"words": [*words, {"text": "a"}], "regions": [{"box": [0, 0, 1, 1]}]})
+    assert [word.get("status") for word in made["words"]] == ["wrong", "partly", "right", None]
+    assert made["words"][1]["note"] == "doubted: 20 % of people's words weigh less"
 
 
 def test_without_a_judged_word_nobody_says_that_the_words_are_right() -> None:

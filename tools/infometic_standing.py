@@ -1,7 +1,8 @@
 """Where people's captions stand on InfoMetIC's scales: quantiles over Flickr8k's validation photos, for explanations.
 
 Run it again after the weights change: python tools/infometic_standing.py FLICKR8K_FOLDER FEATURES
-FEATURES is the folder of `caplens train infometic --features`; what is missing there is made.
+FEATURES is the folder of `caplens train infometic --features`; what is missing there is made. Then it prints, for
+captions of the test photos with one word replaced, how many of the replaced and of the other words are called wrong.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from caplens.captions import CaptionSet
+from caplens.details import Details, Word, reconcile
 from caplens.encoders.looks import Look, Looks
 from caplens.errors import CaplensWarning
 from caplens.files import write_atomically
 from caplens.metrics.base import Workspace, silent
 from caplens.metrics.infometic import InfoMetic
-from caplens.metrics.standing import KEYS, place
-from caplens.training.grounded import region_features
+from caplens.metrics.standing import SCORES, place, standing_of
+from caplens.training.grounded import frequent_words, pollute_all, region_features, tagged
 from caplens.training.pairs import read_pairs
 
 LEVELS = 41
@@ -36,31 +40,66 @@ class Featured(InfoMetic):
         return Looks(self.looks, self.rows)
 
 
-def main(folder: Path, features: Path) -> None:
-    by_photo = read_pairs(folder / "flickr8k_captions.json", ()).val
-    texts = [text for found in by_photo.values() for text in found]
+def explain(
+    folder: Path, features: Path, split: str, names: list[str], rows: list[int], texts: list[str]
+) -> list[Details]:
+    """Details of captions; `rows` says which of the pictures each is about."""
     metric = Featured()
-    metric.rows = [number for number, found in enumerate(by_photo.values()) for _ in found]
+    metric.rows = rows
     metric.looks = region_features(
-        metric.loaded(), metric.proposer(), folder / "images", list(by_photo), features / "regions-val", silent
+        metric.loaded(), metric.proposer(), folder / "images", names, features / f"regions-{split}", silent
     )
-    images = [folder / "images" / name for name, found in by_photo.items() for _ in found]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CaplensWarning)
-        result = metric.compute(Workspace(CaptionSet.of(texts, images=images)))
-    details = [result.explained(row) for row in range(len(texts))]
+        captions = CaptionSet.of(texts, images=[folder / "images" / names[row] for row in rows])
+        result = metric.compute(Workspace(captions))
+    return [result.explained(row) for row in range(len(texts))]
+
+
+def judged(details: Details) -> list[Word]:
+    return [word for word in details["words"] if "status" in word]
+
+
+def measure(folder: Path, features: Path) -> None:
+    """Write the quantiles of people's captions."""
+    by_photo = read_pairs(folder / "flickr8k_captions.json", ()).val
+    texts = [text for found in by_photo.values() for text in found]
+    rows = [number for number, found in enumerate(by_photo.values()) for _ in found]
+    details = explain(folder, features, "val", list(by_photo), rows, texts)
+    values: dict[str, list[float]] = {key: [entry[key] or 0.0 for entry in details] for key in SCORES}
+    values["word"] = [len(judged(entry)) * (word["score"] or 0.0) for entry in details for word in judged(entry)]
     content = {
-        "weights": metric.grounding().weights_hash,
+        "weights": InfoMetic().grounding().weights_hash,
         "from": f"{len(texts):,} captions by people of {len(by_photo):,} Flickr8k validation photos",
+        **{key: np.quantile(found, np.linspace(0, 1, LEVELS)).round(4).tolist() for key, found in values.items()},
     }
-    for key in KEYS:
-        values = np.array([entry[key] for entry in details], dtype=np.float64)
-        content[key] = [round(float(value), 4) for value in np.quantile(values, np.linspace(0, 1, LEVELS))]
-        print(key, content[key][:: LEVELS // 4])
-    judged = [word["status"] for entry in details for word in entry["words"] if "status" in word]
-    print(f"words of people's captions called wrong: {judged.count('wrong') / len(judged):.3f}")
     write_atomically(place(), json.dumps(content, indent=1) + "\n")
+    standing_of.cache_clear()
+
+
+def check(folder: Path, features: Path) -> None:
+    """Replace a word in one caption of each test photo, and see what readers are told."""
+    pairs = read_pairs(folder / "flickr8k_captions.json", ())
+    frequent = frequent_words(tagged([text for texts in pairs.train.values() for text in texts]))
+    by_photo = {row: tagged(texts) for row, texts in enumerate(pairs.test.values())}
+    words, rows, changed = pollute_all(by_photo, frequent, 1, 0)
+    texts = [" ".join(word.text for word in found) for found in words]
+    details = explain(folder, features, "test", list(pairs.test), rows, texts)
+    for title, entries in (("at β", details), ("for readers", [reconcile(entry) for entry in details])):
+        print(f"{title:12} replaced words: {shares(entries, changed, True)}; others: {shares(entries, changed, False)}")
+
+
+def shares(entries: Sequence[Details], changed: Sequence[int], replaced: bool) -> str:
+    """How many words have which status, among the replaced ones or among the others."""
+    counts = Counter(
+        word["status"]
+        for details, place_of_word in zip(entries, changed, strict=True)
+        for number, word in enumerate(details["words"])
+        if "status" in word and (number == place_of_word) == replaced
+    )
+    return ", ".join(f"{status} {count / counts.total():.3f}" for status, count in counts.most_common())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    measure(Path(sys.argv[1]), Path(sys.argv[2]))
+    check(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -11,7 +11,8 @@ from caplens.errors import InputError
 Status = Literal["right", "exact", "mentioned", "stem", "synonym", "paraphrase", "partly", "wrong", "missing"]
 RIGHT: frozenset[str] = frozenset({"right", "exact", "mentioned"})
 PARTLY: frozenset[str] = frozenset({"stem", "synonym", "paraphrase", "partly"})
-STATUSES = RIGHT | PARTLY | {"wrong", "missing"}
+WRONG_BELOW, DOUBTED_BELOW = 0.1, 0.25
+"""Where a word stands among people's words from which readers are told that it is wrong, or doubted."""
 
 
 class _Remarks(TypedDict, total=False):
@@ -30,6 +31,8 @@ class Word(_Remarks, total=False):
     """What the references or the picture have for it."""
     regions: list[int]
     """Places in `regions` of what the word names, the best first."""
+    standing: float
+    """The share of words in people's captions that weigh less."""
 
 
 class Missing(_Remarks, total=False):
@@ -128,9 +131,11 @@ def _check_entry(item: AnyDetails, where: str, regions: int) -> None:
 
 
 def reconcile(details: Details) -> Details:
-    """For readers: where a word names a region and the metric doubts one of the two, neither is the whole truth.
+    """For readers: what a metric that looks at pictures says, weighed against what else is known.
 
-    And where no word was judged, nobody can say whether they are right, whatever number the metric has.
+    Words are judged by where they stand among people's words, if that is known, not by the metric's own limit. Where a
+    word names a region and the metric doubts one of the two, neither is the whole truth. Where no word was judged,
+    nobody can say whether they are right, whatever number the metric has.
 
     >>> word: Word = {"text": "dog", "status": "wrong", "regions": [0]}
     >>> reconcile({"words": [word], "regions": [{"box": [0, 0, 1, 1]}]})["words"][0]["status"]
@@ -145,7 +150,7 @@ def reconcile(details: Details) -> Details:
         details = {**details, **unsaid, "standing": standing}
     words: list[Word] = []
     named: set[int] = set()
-    for word in details.get("words", []):
+    for word in map(_by_standing, details.get("words", [])):
         named.update(word.get("regions", ()))
         if word.get("status") == "wrong" and word.get("regions"):
             word = {**word, "status": "partly", "note": "doubted, yet such a thing was found"}
@@ -157,6 +162,17 @@ def reconcile(details: Details) -> Details:
         for place, region in enumerate(regions)
     ]
     return {**details, "words": words, "regions": seen}
+
+
+def _by_standing(word: Word) -> Word:
+    if "standing" not in word:
+        return word
+    lower = f"{100 * word['standing']:.0f} % of people's words weigh less"
+    if word["standing"] < WRONG_BELOW:
+        return {**word, "status": "wrong", "note": lower}
+    if word["standing"] < DOUBTED_BELOW:
+        return {**word, "status": "partly", "note": f"doubted: {lower}"}
+    return {**word, "status": "right"}
 
 
 def wrong_words(details: Details) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from caplens.details import Details, LazyDetails, Missing, Region, Word
 from caplens.errors import MissingData
 from caplens.metrics.base import Floats, Statistics, Workspace, register
-from caplens.metrics.standing import KEYS, Standing, standing_of
+from caplens.metrics.standing import SCORES, Standing, standing_of
 from caplens.metrics.visual import VisualMetric
 
 if TYPE_CHECKING:
@@ -128,7 +128,10 @@ class Explained(LazyDetails):
         }
         _link(made, self.words[row])
         if self.standing is not None:
-            made["standing"] = {key: self.standing.share(key, made[key] or 0.0) for key in KEYS}
+            made["standing"] = {key: self.standing.share(key, made[key] or 0.0) for key in SCORES}
+            judged = [word for word in made["words"] if "status" in word]
+            for word in judged:
+                word["standing"] = self.standing.share("word", len(judged) * (word["score"] or 0.0))
         if not any(word.semantic for word in self.words[row]):
             made["note"] = "no word of this caption says something that a picture could show"
         return made

@@ -1,4 +1,8 @@
-"""How a caption's InfoMetIC scores stand among those of people's captions: scale · cosine says nothing to a reader."""
+"""How a caption's InfoMetIC numbers stand among those of people's captions: by themselves they say nothing to a reader.
+
+Scores are multiples of cosines. The α of a caption's words add up to 1, so the more it says the less each word has, and
+β = 0.1 calls most words of a long caption wrong: a word's α times the number of words that count is compared instead.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-Key = Literal["precision", "recall", "overall"]
-KEYS: tuple[Key, ...] = ("precision", "recall", "overall")
+Key = Literal["precision", "recall", "overall", "word"]
+SCORES: tuple[Literal["precision", "recall", "overall"], ...] = ("precision", "recall", "overall")
+KEYS: tuple[Key, ...] = (*SCORES, "word")
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Standing:
     quantiles: dict[Key, tuple[float, ...]]
 
     def share(self, key: Key, value: float) -> float:
-        """The share of people's captions that score lower.
+        """The share of people's captions that score lower (or of their words that weigh less).
 
         >>> Standing({"recall": (1.0, 2.0, 4.0)}).share("recall", 3.0)
         0.75
