@@ -21,7 +21,7 @@ from caplens.bench import agreement
 from caplens.bench.base import SEED, Task, find_sets, number_units
 from caplens.bench.data import DataFolders, read_json
 from caplens.bench.figures import Figure, PairFigure, Scored
-from caplens.bench.scores import trial_scores
+from caplens.bench.scores import remembered, trial_scores
 from caplens.bench.sets.distraction import distractors, sentences_of
 from caplens.captions import CaptionSet
 from caplens.encoders.embedded import Backbones, heads_path, read_heads
@@ -55,7 +55,9 @@ class Judge:
         scored = Scored(metric, [trial_scores(metric, Workspace(captions)) for captions in self.task.trials])
         everything = np.ones((1, self.task.units), dtype=np.int32)
         weights = np.concatenate([everything, agreement.draw_weights(self.task.units, RESAMPLES, seed=1)])
-        return 100 * self.figure.resampled(scored, weights)
+        key = ("pac ablation", type(self.figure).__name__, getattr(self.figure, "kind", ""), RESAMPLES)
+        material = self.figure.material(scored)
+        return 100 * remembered(key, material, lambda: self.figure.resampled(scored, weights))
 
 
 def main() -> None:

@@ -168,8 +168,18 @@ class Metric(ABC):
 
     @classmethod
     def options(cls) -> frozenset[str]:
-        """Names of the keyword arguments this metric takes."""
-        return frozenset(name for name in inspect.signature(cls).parameters)
+        """Names of the keyword arguments this metric takes; `**options` stands for those of the class above."""
+        names: set[str] = set()
+        for level in cls.__mro__:
+            if "__init__" in level.__dict__:
+                parameters = list(inspect.signature(level.__dict__["__init__"]).parameters.values())[1:]
+                names |= {parameter.name for parameter in parameters if parameter.kind not in _REST}
+                if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+                    break
+        return frozenset(names)
+
+
+_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @functools.cache

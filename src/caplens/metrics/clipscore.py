@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from caplens.errors import MissingData
 from caplens.metrics.base import Floats, Statistics, Workspace, reference_counts, register
 from caplens.metrics.visual import VisualMetric
-
-if TYPE_CHECKING:
-    from caplens.encoders.base import Encoder
 
 PAPER = "Hessel et al. 2021, CLIPScore: A Reference-free Evaluation Metric for Image Captioning"
 
@@ -22,15 +19,8 @@ class CosineScore(VisualMetric):
     scale: ClassVar[float]
     """w: stretches the cosines of the paper's encoder to about 0 to 1."""
 
-    def __init__(
-        self,
-        encoder: str | Encoder = "auto",
-        weights: str | None = None,
-        prompt: str | None = None,
-        allow_pickle: bool = False,
-        allow_urls: bool = False,
-    ) -> None:
-        super().__init__(encoder, weights, allow_pickle, allow_urls)
+    def __init__(self, *, prompt: str | None = None, **options: Any) -> None:
+        super().__init__(**options)
         self.prompt = prompt
 
     def used_prompt(self) -> str:

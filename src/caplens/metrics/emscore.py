@@ -21,7 +21,7 @@ from caplens.metrics.base import Floats, Statistics, Workspace, reference_counts
 from caplens.metrics.visual import VisualMetric
 
 if TYPE_CHECKING:
-    from caplens.encoders.base import Encoder, TokenVectors
+    from caplens.encoders.base import TokenVectors
 
 PAPER = "Shi et al. 2022, EMScore: Evaluating Video Captioning via Coarse-Grained and Fine-Grained Embedding Matching"
 PADDING = 0
@@ -84,16 +84,16 @@ def match(left: Floats, right: Floats, left_weights: Floats, right_weights: Floa
     return Match(float(left_weights @ similarity.max(axis=1)), float(right_weights @ similarity.max(axis=0)), coarse)
 
 
-def matching(metric: VisualMetric, work: Workspace, frames: str, idf: str, with_references: bool) -> Statistics:
+def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
     """EMScore of every caption in the space of the metric's encoder."""
     from caplens.encoders.base import unit
     from caplens.vision.video import decoder
 
     captions = work.captions
-    watched = metric.watched(work, frames)
+    watched = metric.watched(work, metric.frames)
     candidates = metric.token_vectors(work, captions.candidates)
-    weigh, idf_name = _weights(metric, work, idf, candidates)
-    references = captions.references if with_references else None
+    weigh, idf_name = _weights(metric, work, metric.idf, candidates)
+    references = captions.references if "references" in metric.needs else None
     by_reference: list[TokenVectors] = []
     if references is not None:
         by_reference = metric.token_vectors(work, [text for texts in references for text in texts])
@@ -123,8 +123,8 @@ def matching(metric: VisualMetric, work: Workspace, frames: str, idf: str, with_
             scores[row] = (found.score + best) / 2
             details[-1]["references"] = best
     facts = {"media": "video", "decoder": decoder()}
-    if frames == "all":
-        facts["frames"] = frames
+    if metric.frames == "all":
+        facts["frames"] = metric.frames
     facts["idf"] = idf_name
     if references is not None:
         facts["refs"] = reference_counts(references)
@@ -165,20 +165,17 @@ def _weights(
 
 
 class EmbeddingMatching(VisualMetric):
-    """EMScore with or without references."""
+    """EMScore with or without references.
+
+    Args:
+        frames: which frames of a video are looked at: all, every-K or uniform-N.
+        idf: what weighs the words: references, candidates, none; auto is the references where there are some.
+    """
 
     paper = PAPER
 
-    def __init__(
-        self,
-        encoder: str | Encoder = "auto",
-        weights: str | None = None,
-        frames: str = "all",
-        idf: str = "auto",
-        allow_pickle: bool = False,
-        allow_urls: bool = False,
-    ) -> None:
-        super().__init__(encoder, weights, allow_pickle, allow_urls)
+    def __init__(self, *, frames: str = "all", idf: str = "auto", **options: Any) -> None:
+        super().__init__(**options)
         self.frames, self.idf = frames, idf
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
@@ -188,7 +185,7 @@ class EmbeddingMatching(VisualMetric):
         return (*super().signature_parts(), *extra)
 
     def statistics(self, work: Workspace) -> Statistics:
-        return matching(self, work, self.frames, self.idf, "references" in self.needs)
+        return matching(self, work)
 
 
 @register

@@ -8,7 +8,7 @@ length one, Σ the covariances over good pairs and D² the squared Mahalanobis d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from caplens.errors import MissingData
 from caplens.metrics.base import Floats, Statistics, Workspace, reference_counts, register
 from caplens.metrics.visual import VisualMetric
-
-if TYPE_CHECKING:
-    from caplens.encoders.base import Encoder
 
 
 @register
@@ -34,15 +31,8 @@ class MutualInformationDivergence(VisualMetric):
     RIDGE = 5e-4
     """Added to the covariances' diagonals: the value the authors advise for sets below 30,000 pairs."""
 
-    def __init__(
-        self,
-        encoder: str | Encoder = "auto",
-        weights: str | None = None,
-        ridge: float = RIDGE,
-        allow_pickle: bool = False,
-        allow_urls: bool = False,
-    ) -> None:
-        super().__init__(encoder, weights, allow_pickle, allow_urls)
+    def __init__(self, *, ridge: float = RIDGE, **options: Any) -> None:
+        super().__init__(**options)
         self.ridge = ridge
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:

@@ -5,48 +5,23 @@ For videos (eq. 5 and 6) the score follows EMScore, in the space of the PAC-S en
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from caplens.metrics.base import Statistics, Workspace, register
 from caplens.metrics.clipscore import CosineScore
-from caplens.metrics.emscore import matching
-
-if TYPE_CHECKING:
-    from caplens.encoders.base import Encoder
+from caplens.metrics.emscore import EmbeddingMatching
 
 PAPER = "Sarto et al. 2023, Positive-Augmented Contrastive Learning for Image and Video Captioning Evaluation"
 
 
-class PositiveAugmentedScore(CosineScore):
+class PositiveAugmentedScore(EmbeddingMatching, CosineScore):
     """PAC-S of pictures; of videos where the captions come with videos and no pictures."""
 
     scale = 2.0
     heads = "pac"
     paper = PAPER
 
-    def __init__(
-        self,
-        encoder: str | Encoder = "auto",
-        weights: str | None = None,
-        prompt: str | None = None,
-        frames: str = "all",
-        idf: str = "auto",
-        allow_pickle: bool = False,
-        allow_urls: bool = False,
-    ) -> None:
-        super().__init__(encoder, weights, prompt, allow_pickle, allow_urls)
-        self.frames, self.idf = frames, idf
-
-    def signature_parts(self) -> tuple[tuple[str, str], ...]:
-        extra = tuple(
-            (key, value) for key, value in (("frames", self.frames), ("idf", self.idf)) if value not in {"all", "auto"}
-        )
-        return (*super().signature_parts(), *extra)
-
     def statistics(self, work: Workspace) -> Statistics:
-        if work.captions.images is None:
-            return matching(self, work, self.frames, self.idf, "references" in self.needs)
-        return super().statistics(work)
+        kind = EmbeddingMatching if work.captions.images is None else CosineScore
+        return kind.statistics(self, work)
 
 
 @register
