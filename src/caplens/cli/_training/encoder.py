@@ -23,7 +23,7 @@ def command(
     epochs: Annotated[int, typer.Option(help="Passes over the training pictures.")] = 40,
     json: JsonTarget = None,
 ) -> None:
-    """Train the heads of the embedded encoder: an hour on two cores, nearly all of it features, and resumable."""
+    """Train the heads of the embedded encoder: under an hour on two cores, nearly all of it features, and resumable."""
     from caplens.training.encoder import EncoderConfig, train_encoder
 
     config = EncoderConfig(seed=seed, epochs=epochs)
