@@ -128,12 +128,12 @@ class Experiment:
         write_atomically(folder / "said.json", json.dumps(captioner.caption(self.test[condition].features)))
 
     def outcomes(self) -> list[Outcome]:
-        """What has been trained so far."""
+        """What has been trained so far; an unfinished training says nothing yet."""
         found = []
         for condition, seed, teacher in self.steps():
             folder = self.folder(condition, seed, teacher)
-            if (folder / "said.json").exists():
-                said = json.loads((folder / "said.json").read_text())
+            if (folder / "curve.jsonl").exists() and (folder / "minutes.txt").exists():
+                said = json.loads((folder / "said.json").read_text()) if (folder / "said.json").exists() else []
                 minutes = float((folder / "minutes.txt").read_text())
                 curve = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
                 found.append(Outcome(condition, seed, teacher, said, minutes, curve))

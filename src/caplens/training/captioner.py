@@ -102,6 +102,7 @@ def train_captioner(
             )
             mean = _self_critical_epoch(model, pictures, optimiser, shuffle, config, reward, progress)
             run.log(epoch=epoch + 1, reward=mean)
+        captioner.save(run.folder / "captioner.safetensors")  # first: a stop in between repeats the epoch
         run.save(
             {
                 **{f"model.{name}": tensor for name, tensor in model.state_dict().items()},
@@ -110,7 +111,6 @@ def train_captioner(
             },
             {"epoch": epoch + 1},
         )
-        captioner.save(run.folder / "captioner.safetensors")
     run.finish(x="epoch")
     return captioner
 
