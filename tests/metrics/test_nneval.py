@@ -13,6 +13,7 @@ from caplens.captions import CaptionSet
 from caplens.errors import CaplensWarning, InputError, MissingData
 from caplens.metrics.base import Workspace
 from caplens.metrics.nneval import FEATURES, NNEval, load_network, nneval_features
+from tests.test_tensorflow_bundle import write_bundle
 
 
 def released_formula(arrays: dict[str, np.ndarray], features: np.ndarray) -> np.ndarray:
@@ -32,6 +33,33 @@ def test_released_weights_give_released_probabilities(shared: Path) -> None:
         expected = released_formula({name: arrays[name].astype(float) for name in arrays}, features)
     assert load_network(path)(features) == pytest.approx(expected, abs=1e-6)
     assert expected.std() > 0.01
+
+
+def random_variables() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(4)
+    shapes = {"hiddenlayer/layer1": (8, 72, "1"), "hiddenlayer/layer2": (72, 72, "2"), "out_layer/out": (72, 2, "_out")}
+    made = {}
+    for scope, (rows, columns, name) in shapes.items():
+        made[f"{scope}/W{name}"] = random.normal(0, 0.3, (rows, columns)).astype(np.float32)
+        made[f"{scope}/b{name}"] = random.normal(0, 0.3, columns).astype(np.float32)
+    return made
+
+
+def test_released_checkpoint_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    with pytest.raises(MissingData, match="nneval-released"):
+        NNEval(weights="released").signature_parts()
+    folder = tmp_path / "weights" / "nneval-released"
+    folder.mkdir(parents=True)
+    variables = random_variables()
+    write_bundle(folder / "model.ckpt", variables)
+    features = np.random.default_rng(0).random((50, 8))
+    expected = released_formula({name.replace("/", "__"): array for name, array in variables.items()}, features)
+    for path in (folder / "model.ckpt.index", folder / "model.ckpt"):
+        assert load_network(path)(features) == pytest.approx(expected, abs=1e-6)
+    (named, ours) = (dict(NNEval(weights=name).signature_parts()) for name in ("released", "default"))
+    assert named["weights"].startswith("model.ckpt@")
+    assert (named["scaled"], ours["scaled"]) == ("no", "min-max")
 
 
 def test_foreign_weights_are_refused(tmp_path: Path) -> None:
