@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.test_tensorflow_bundle import write_bundle
 
 import caplens
 from caplens.captions import CaptionSet
 from caplens.errors import CaplensWarning, InputError, MissingData
 from caplens.metrics.base import Workspace
 from caplens.metrics.nneval import FEATURES, NNEval, load_network, nneval_features
-from tests.test_tensorflow_bundle import write_bundle
 
 
 def released_formula(arrays: dict[str, np.ndarray], features: np.ndarray) -> np.ndarray:

@@ -23,8 +23,8 @@ from caplens.metrics.cider import CiderD
 from caplens.metrics.meteor import Meteor
 from caplens.metrics.network import Contributions, Network
 from caplens.metrics.wmd import Wmd
-from caplens.text.coco_idf import coco_val_idf
 from caplens.tensorflow_bundle import read_bundle
+from caplens.text.coco_idf import coco_val_idf
 from caplens.weights import digest, shipped
 
 # The released order.
@@ -99,7 +99,7 @@ def released_path() -> Path:
 
 @functools.lru_cache(maxsize=4)
 def load_network(path: Path) -> Network:
-    """A network with NNEval's inputs: our safetensors, or the released variables in an npz or a TensorFlow checkpoint."""
+    """A network with NNEval's inputs: our safetensors, or the released variables (npz, TensorFlow checkpoint)."""
     network = Network.load(path) if path.suffix == ".safetensors" else _from_released(path)
     if network.features != FEATURES:
         raise InputError(f"these weights take {', '.join(network.features)}", where=str(path), remedy="not nneval's")
