@@ -3,7 +3,7 @@
 The layout is that of the authors' released checkpoint, so its tensors load by name. Two things differ from the printed
 paper and follow the released code: one LayerNorm serves the outputs of the intra- and the inter-modal encoders, and the
 scoring attention is not divided by √d. A network narrower than its encoder has one tensor more, `projection`: a fixed
-map of the encoder's unit vectors to the network's width, before everything else.
+affine map (its last row is the shift) of the encoder's unit vectors to the network's width, before everything else.
 """
 
 from __future__ import annotations
@@ -97,11 +97,13 @@ class Fusion(nn.Module):
     @property
     def input_width(self) -> int:
         """The dimension of the encoder it was made for."""
-        return len(self.ln.weight) if self.projection is None else len(self.projection)
+        return len(self.ln.weight) if self.projection is None else len(self.projection) - 1
 
     def project(self, vectors: Tensor) -> Tensor:
         """The encoder's vectors (regions, tokens, whole pictures and captions) as the network takes them."""
-        return vectors if self.projection is None else functional.normalize(vectors, dim=-1) @ self.projection
+        if self.projection is None:
+            return vectors
+        return functional.normalize(vectors, dim=-1) @ self.projection[:-1] + self.projection[-1]
 
     def encode_image(self, regions: Tensor, boxes: Tensor) -> Tensor:
         """(images, 1 + regions + 1, width): the whole image first, the null region (zeros) last; boxes in 0..1."""

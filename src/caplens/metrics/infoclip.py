@@ -15,7 +15,7 @@ from caplens.metrics.infometic import PAPER, RegionMetric
 
 if TYPE_CHECKING:
     from caplens.encoders.base import Encoder
-    from caplens.encoders.grounding import Judgement
+    from caplens.encoders.grounding import Judgement, Spelt
 
 
 @register
@@ -53,7 +53,7 @@ class InfoClip(RegionMetric):
 
     def judged(self, work: Workspace) -> dict[int, Judgement]:
         from caplens.encoders.base import unit
-        from caplens.encoders.grounding import Judgement, spell, sum_by_word, token_table
+        from caplens.encoders.grounding import spell, token_table
 
         encoder, looked, words = self.loaded(), self.looked(work), self.tagged(work)
         texts = unit(self.text_vectors(work, work.captions.candidates))
@@ -61,24 +61,37 @@ class InfoClip(RegionMetric):
         table = token_table(self.embedder(work), [text.ids for text in spelt])
         lone = unit(table.vectors)
         pictures = [unit(look.vectors) for look in looked.looks]
-        made = {}
-        for row, look in enumerate(looked.rows):
-            if look < 0:
-                continue
-            whole, parts = pictures[look][0], pictures[look][1:]
-            inner = [place for place, word in enumerate(spelt[row].words) if word >= 0]
-            tokens = lone[[table.place[spelt[row].ids[place]] for place in inner]]
-            regions, seen = attend(texts[row], np.vstack([parts, np.zeros_like(whole)]), encoder.scale)
-            alphas = np.zeros(len(spelt[row].ids))
-            alphas[inner], read = attend(whole, tokens, encoder.scale)
-            made[row] = Judgement(
-                precision=encoder.scale * float(unit(read) @ texts[row]),
-                recall=encoder.scale * float(unit(seen) @ whole),
-                cosine=float(texts[row] @ whole),
-                regions=regions,
-                words=sum_by_word(alphas, spelt[row], len(words[row])),
+        return {
+            row: judge_bare(
+                pictures[look],
+                texts[row],
+                lone[[table.place[token] for token in spelt[row].ids]],
+                spelt[row],
+                len(words[row]),
+                encoder.scale,
             )
-        return made
+            for row, look in enumerate(looked.rows)
+            if look >= 0
+        }
+
+
+def judge_bare(picture: Floats, text: Floats, tokens: Floats, spelt: Spelt, words: int, scale: float) -> Judgement:
+    """One pair, from unit vectors: the picture (whole first, then regions), the caption, its tokens, each alone."""
+    from caplens.encoders.base import unit
+    from caplens.encoders.grounding import Judgement, sum_by_word
+
+    whole, parts = picture[0], picture[1:]
+    inner = [place for place, word in enumerate(spelt.words) if word >= 0]
+    regions, seen = attend(text, np.vstack([parts, np.zeros_like(whole)]), scale)
+    alphas = np.zeros(len(spelt.ids))
+    alphas[inner], read = attend(whole, tokens[inner], scale)
+    return Judgement(
+        precision=scale * float(unit(read) @ text),
+        recall=scale * float(unit(seen) @ whole),
+        cosine=float(text @ whole),
+        regions=regions,
+        words=sum_by_word(alphas, spelt, words),
+    )
 
 
 def attend(query: Floats, keys: Floats, scale: float) -> tuple[Floats, Floats]:

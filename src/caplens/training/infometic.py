@@ -31,10 +31,10 @@ class InfoMeticConfig:
     """Everything that changes the result."""
 
     seed: int = 0
-    width: int = 128
+    width: int = 64
     intra_layers: int = 1
     """0: no intra-modality fusion (Table 2, r2)."""
-    inter_layers: int = 2
+    inter_layers: int = 1
     """0: no inter-modality fusion (r1)."""
     whole_image: bool = True
     """The whole picture takes part in fusion (v_g; r3 without)."""
@@ -43,14 +43,18 @@ class InfoMeticConfig:
     fine_grained: bool = True
     """FS."""
     coarse_per_fine: int = 3
+    on_cosine: bool = True
+    """Contrast the scores together with the encoder's cosine, so that they learn what it misses; False: alone."""
+    scale: float = 5.0
+    """1/τ at the start; it is learnt."""
     batch: int = 12
     group: int = 4
     """Similar pictures that come together; 1 gives random batches."""
     neighbours: int = 30
-    fine_batch: int = 48
-    steps: int = 1600
-    warm_up: int = 100
-    learning_rate: float = 1e-3
+    fine_batch: int = 64
+    steps: int = 800
+    warm_up: int = 40
+    learning_rate: float = 2e-3
     weight_decay: float = 0.01
     validate_every: int = 100
     patience: int = 6
@@ -65,6 +69,8 @@ class Side:
     boxes: Tensor
     region_masks: Tensor
     whole_images: Tensor
+    encoded_images: Tensor
+    """Whole pictures as the encoder gives them, for its cosine."""
     captions: CaptionTensors
     polluted: CaptionTensors
     mentioned: Tensor
@@ -89,12 +95,14 @@ class CaptionTensors:
     wrong: Tensor
     """(captions, words): the word that was put in another's place."""
     wholes: Tensor
+    encoded: Tensor
     owner: Tensor
     semantic_counts: Tensor
 
 
 MOST_WORDS = 32
 LEAST_ALPHA = 0.1  # β
+CONSTANT = 2.0
 
 
 def caption_tensors(captions: Captions, rows: Ints, fusion: Fusion) -> CaptionTensors:
@@ -115,6 +123,7 @@ def caption_tensors(captions: Captions, rows: Ints, fusion: Fusion) -> CaptionTe
         torch.from_numpy(right),
         torch.from_numpy(wrong),
         fusion.project(torch.from_numpy(captions.vectors)),
+        torch.from_numpy(captions.vectors),
         torch.from_numpy(captions.owner),
         torch.from_numpy(captions.semantic_counts),
     )
@@ -140,6 +149,7 @@ def make_side(
         torch.from_numpy(pictures.boxes),
         torch.from_numpy(pictures.regions),
         vectors[:, 0],
+        torch.from_numpy(pictures.vectors[:, 0]),
         caption_tensors(captions, rows, fusion),
         caption_tensors(polluted, polluted_rows, fusion),
         torch.from_numpy(mentioned),
@@ -160,33 +170,41 @@ def nearest(vectors: Vectors, most: int) -> Ints:
 
 
 def principal_projection(vectors: Vectors, width: int) -> Tensor:
-    """The directions in which unit vectors lie most (no centring: cosines are to survive), scaled to size one each."""
+    """The directions in which unit vectors lie most (no centring: cosines are to survive), and one constant.
+
+    Scaled so that a vector's numbers are of size one. Attention has no bias, so without a constant it could not prefer
+    the null region, or nouns, whatever the picture; CLIP's vectors have one in them, the embedded encoder's have not.
+    """
     rows = unit(vectors)
     _, directions = np.linalg.eigh(rows.T @ rows)
-    chosen = directions[:, ::-1][:, :width]
-    chosen = chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(width)])
-    return torch.from_numpy(np.ascontiguousarray(chosen * math.sqrt(width), np.float32))
+    chosen = directions[:, ::-1][:, : width - 1]
+    chosen = chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(width - 1)])
+    made = np.zeros((vectors.shape[1] + 1, width), np.float32)
+    made[:-1, :-1] = chosen * math.sqrt(width)
+    made[-1, -1] = CONSTANT
+    return torch.from_numpy(made)
 
 
 def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, scale: float) -> Fusion:
-    """An untrained network that begins near InfoCLIP: blocks add little, attention starts as the encoder's cosines."""
+    """An untrained network that begins near InfoCLIP: attention as the encoder's cosines, blocks that add little."""
     torch.manual_seed(config.seed)
     fusion = Fusion(width, heads_of(width), config.intra_layers, config.inter_layers, projection)
     with torch.no_grad():
         for name, parameter in fusion.named_parameters():
             if name.endswith(("out_proj.weight", "c_proj.weight")):
                 parameter.mul_(0.1)
-        for side in ("img", "text"):
-            getattr(fusion, f"{side}_att_query").copy_(torch.eye(width) * scale / width)
+        for side, share in (("img", 1.0), ("text", 0.5)):  # a caption has fewer words than a picture has regions
+            getattr(fusion, f"{side}_att_query").copy_(torch.eye(width) * scale * share / width)
             getattr(fusion, f"{side}_att_key").copy_(torch.eye(width))
+        fusion.logit_scale.fill_(math.log(config.scale))
     return fusion
 
 
 class Losses:
     """The training tasks over one split."""
 
-    def __init__(self, fusion: Fusion, tokens: Tensor, side: Side, config: InfoMeticConfig) -> None:
-        self.fusion, self.tokens, self.side, self.config = fusion, tokens, side, config
+    def __init__(self, fusion: Fusion, tokens: Tensor, side: Side, config: InfoMeticConfig, scale: float) -> None:
+        self.fusion, self.tokens, self.side, self.config, self.scale = fusion, tokens, side, config, scale
 
     def score(
         self, pictures: Tensor, captions: CaptionTensors, texts: Tensor, pairs: tuple[Tensor, Tensor]
@@ -217,13 +235,20 @@ class Losses:
         right = torch.cat([grid.repeat(count), torch.arange(count, len(every))])
         scores = self.score(pictures, self.side.captions, every, (left, right))
         made = {}
-        for name, values in (("recall", scores.recall), ("precision", scores.precision)):
-            table = values[: count * count].view(count, count)
+        cosines = self.cosines(pictures, texts) if self.config.on_cosine else torch.zeros(())
+        both = scores.recall + scores.precision
+        for name, values in (("recall", scores.recall), ("precision", scores.precision), ("both", both)):
+            table = values[: count * count].view(count, count) + cosines
             made[name] = (functional.cross_entropy(table, grid) + functional.cross_entropy(table.T, grid)) / 2
         if len(hard):
             own = scores.recall[: count * count].view(count, count).diagonal()[hard]
             made["hard textual negatives"] = functional.softplus(scores.recall[count * count :] - own).mean()
         return made
+
+    def cosines(self, pictures: Tensor, texts: Tensor) -> Tensor:
+        """cos(v_g, t_g) / τ of the encoder, every picture with every caption: what InfoMetIC+ adds (eq. 11)."""
+        seen = functional.normalize(self.side.encoded_images[pictures], dim=-1)
+        return self.scale * seen @ functional.normalize(self.side.captions.encoded[texts], dim=-1).T
 
     def words(self, texts: Tensor) -> tuple[Tensor, Tensor]:
         """α of every word of polluted captions, and their loss (eq. 9), over whole words instead of pieces."""
@@ -244,8 +269,7 @@ class Losses:
         own = torch.arange(len(texts))
         alphas = self.score(captions.owner[texts], captions, texts, (own, own)).regions
         said = self.side.mentioned[texts][:, 1:]
-        masks = self.side.region_masks[captions.owner[texts]][:, 1:-1]
-        terms = torch.where(said, -torch.log(alphas.clamp_min(1e-8)), 0).sum(dim=1) / masks.sum(dim=1).clamp_min(1)
+        terms = torch.where(said, -torch.log(alphas.clamp_min(1e-8)), 0).sum(dim=1) / said.sum(dim=1).clamp_min(1)
         return alphas, terms.mean()
 
     def fine(self, polluted: Tensor, texts: Tensor) -> dict[str, Tensor]:
@@ -302,6 +326,7 @@ def train_fusion(
     train: Side,
     val: Side,
     config: InfoMeticConfig,
+    scale: float,
     run: TrainingRun,
     progress: Progress,
 ) -> dict[str, float]:
@@ -309,7 +334,7 @@ def train_fusion(
     table = fusion.project(torch.from_numpy(tokens))
     generator = torch.Generator().manual_seed(config.seed)
     sampler = Sampler(train, config, generator)
-    losses, held_out = Losses(fusion, table, train, config), Losses(fusion, table, val, config)
+    losses, held_out = (Losses(fusion, table, side, config, scale) for side in (train, val))
     trained = [parameter for parameter in fusion.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
     best = {name: tensor.clone() for name, tensor in fusion.state_dict().items()}

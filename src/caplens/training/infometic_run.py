@@ -143,7 +143,7 @@ def train_infometic(
         sides[name] = make_side(
             split.pictures, split.captions, plain, split.polluted, wrong, split.mentioned, fusion, config
         )
-    reached = train_fusion(fusion, tokens, sides["train"], sides["val"], config, run, progress)
+    reached = train_fusion(fusion, tokens, sides["train"], sides["val"], config, loaded.scale, run, progress)
     path = output / "infometic.safetensors"
     write_weights(fusion, path, {"kind": "infometic", **about, **reached})
     return {"weights": str(path), **reached}

@@ -1,0 +1,43 @@
+"""Which words of a caption can be wrong, and what a detector's names have to do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from caplens import weights
+from caplens.text.things import Things
+from caplens.text.words import PARSERS, split_words, tag_words
+
+
+def semantic(text: str) -> list[str]:
+    return [word.text for word in tag_words([text])[0] if word.semantic]
+
+
+@pytest.mark.parametrize("parser", [True, False])
+def test_semantic_words(parser: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not parser:
+        monkeypatch.setattr("caplens.text.words.tagger", lambda: None)
+    elif all(weights.find(name) is None for name in PARSERS):
+        pytest.skip(f"caplens weights fetch {PARSERS[0]}")
+    assert semantic("Two brown dogs are playing in the snow !") == ["Two", "brown", "dogs", "playing", "snow"]
+    assert semantic("") == semantic("of the and 😀 …") == []
+
+
+def test_words_are_those_of_the_caption() -> None:
+    assert split_words("A man’s t-shirt,\tred…") == ["A", "man", "’s", "t-shirt", ",", "red", "…"]
+    long = "dog " * 500
+    assert len(tag_words([long])[0]) == 500
+
+
+def test_a_puppy_is_a_dog_and_a_crowd_is_persons() -> None:
+    folder = weights.find("wordnet-3.0")
+    if folder is None:
+        pytest.skip("caplens weights fetch wordnet-3.0")
+    things = Things(Path(folder))
+    assert all(things.means(noun, "person") for noun in ("men", "girl", "people", "crowd", "skier"))
+    assert things.means("puppy", "dog")
+    assert things.means("ball", "sports ball")
+    assert things.means("bike", "bicycle")
+    assert not any(things.means(noun, label) for noun, label in (("dog", "person"), ("man", "dog"), ("zzz", "cat")))

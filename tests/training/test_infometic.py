@@ -1,0 +1,157 @@
+"""Training InfoMetIC on a few made-up pictures: what is learnt from, that it learns, and that it goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
+from tests.encoders.random_clip import random_encoder
+
+from caplens import weights
+from caplens.encoders.grounding import load_grounding
+from caplens.encoders.looks import Look
+from caplens.text.words import PARSERS, Word
+from caplens.training.grounded import frequent_words, mentioned, pack_looks, pollute, unpack_looks
+from caplens.training.infometic import InfoMeticConfig, nearest, principal_projection
+from caplens.training.infometic_run import train_infometic
+from caplens.vision.regions import Regions
+
+COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "white": (240, 240, 240)}
+THINGS = ("cat", "dog", "man")
+TINY = InfoMeticConfig(
+    width=16, batch=4, group=2, neighbours=3, fine_batch=4, steps=6, warm_up=2, validate_every=3, patience=9
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
+    needed = ("wordnet-3.0", PARSERS[0])
+    if any(weights.find(name) is None for name in needed):
+        pytest.skip(f"caplens weights fetch {' '.join(needed)}")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Pictures of one colour with captions that name it; half of them for validation."""
+    random = np.random.default_rng(0)
+    captions = {}
+    for number, (colour, thing) in enumerate((colour, thing) for colour in COLOURS for thing in THINGS):
+        noise = random.integers(-25, 25, (24, 24, 3))
+        Image.fromarray(np.clip(noise + COLOURS[colour], 0, 255).astype(np.uint8)).save(tmp_path / f"{number}.png")
+        texts = [f"a {colour} {thing} on the {colour} grass", f"the {thing}", f"a {colour} {thing}"]
+        captions[f"{number}.png"] = {"split": "train" if number % 2 else "val", "captions": texts}
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
+    return tmp_path
+
+
+class Named:
+    """Two regions with names."""
+
+    name = "named"
+
+    def __call__(self, image: object, image_id: str) -> Regions:
+        return Regions.of([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], [0.9, 0.8], ["cat", "person"])
+
+
+def train(data: Path, output: str, config: InfoMeticConfig, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    monkeypatch.setattr("caplens.training.infometic_run.load_encoder", lambda name: random_encoder(3))
+    monkeypatch.setattr("caplens.training.infometic_run.make_proposer", lambda name: Named())
+    return train_infometic(
+        data,
+        data / "captions.json",
+        [],
+        data / output,
+        config,
+        features=data / "features",
+        progress=lambda *state: None,
+    )
+
+
+def test_an_interrupted_training_ends_with_the_same_weights(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = train(data, "whole", TINY, monkeypatch)
+    real = torch.optim.AdamW.step
+    steps = []
+
+    def until_the_fifth(self: torch.optim.AdamW, *given: object) -> object:
+        steps.append(1)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", until_the_fifth)
+    with pytest.raises(KeyboardInterrupt):
+        train(data, "parts", TINY, monkeypatch)
+    monkeypatch.setattr(torch.optim.AdamW, "step", real)
+    parts = train(data, "parts", TINY, monkeypatch)
+    assert Path(str(whole["weights"])).read_bytes() == Path(str(parts["weights"])).read_bytes()
+    assert (data / "whole" / "curve.png").is_file()
+    loaded = load_grounding(str(whole["weights"]))
+    assert loaded.encoder == random_encoder(3).identity
+    assert loaded.fusion.input_width == random_encoder(3).dimension
+
+
+def test_it_learns_and_every_switch_runs(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(data, "long", replace(TINY, steps=60, validate_every=30), monkeypatch)
+    first, last = (json.loads(line) for line in (data / "long" / "curve.jsonl").read_text().splitlines())
+    assert last["train"] < first["train"]
+    switches = [
+        {"hard_textual_negatives": False, "intra_layers": 0},
+        {"fine_grained": False, "whole_image": False},
+        {"inter_layers": 0, "on_cosine": False},
+    ]
+    for number, switch in enumerate(switches):
+        reached = train(data, f"switch{number}", replace(TINY, steps=3, **switch), monkeypatch)
+        assert ("words" in reached) == switch.get("fine_grained", True)
+        assert ("hard textual negatives" in reached) == switch.get("hard_textual_negatives", True)
+
+
+def test_a_polluted_caption_has_one_word_that_no_caption_of_the_picture_uses() -> None:
+    words = [Word("a", "DT", False), Word("dog", "NN", True), Word("runs", "VBZ", True)]
+    frequent = frequent_words([words, [Word("cat", "NN", True), Word("man", "NN", True)]])
+    assert frequent == {"NN": ["cat", "dog", "man"], "VBZ": ["runs"]}
+    for seed in range(20):
+        made = pollute(words, frequent, frozenset({"dog", "runs", "man"}), np.random.default_rng(seed))
+        assert made is not None
+        assert ([word.text for word in made[0]], made[1]) == (["a", "cat", "runs"], 1)
+    assert pollute(words, frequent, frozenset({"dog", "runs", "man", "cat"}), np.random.default_rng(0)) is None
+
+
+def test_weak_labels_are_sure_names_that_a_noun_can_mean() -> None:
+    class Same:
+        def means(self, noun: str, label: str) -> bool:
+            return noun == label
+
+    regions = Regions.of(np.zeros((4, 4)), [0.9, 0.8, 0.7, 0.1], ["dog", "cat", "", "dog"])
+    named, said = mentioned([Word("dog", "NN", True), Word("cat", "JJ", True)], regions, Same())  # type: ignore[arg-type]
+    assert named.tolist() == [True, True, False, False]
+    assert said.tolist() == [True, False, False, False]
+
+
+def test_looks_survive_packing() -> None:
+    looks = [
+        Look(Regions.of(np.eye(4)[:count], np.ones(count), ["x"] * count), np.ones((count + 1, 3), np.float32) * count)
+        for count in (2, 0, 3)
+    ]
+    for before, after in zip(looks, unpack_looks(*pack_looks(looks)), strict=True):
+        np.testing.assert_array_equal(before.vectors, after.vectors)
+        np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
+        assert before.regions.labels == after.regions.labels
+
+
+def test_the_projection_keeps_cosines_and_neighbours_are_others() -> None:
+    random = np.random.default_rng(0)
+    vectors = (random.normal(size=(200, 4)) @ random.normal(size=(4, 30))).astype(np.float32)
+    projection = principal_projection(vectors, 5).numpy()
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose((units @ projection[:-1]) @ (units @ projection[:-1]).T, 5 * units @ units.T, atol=1e-4)
+    assert (nearest(vectors, 3) != np.arange(200)[:, None]).all()
