@@ -20,7 +20,7 @@ from caplens.errors import InputError
 
 MAGIC = 0xDB4775248B80FB57
 FOOTER = 48
-DTYPES = {1: np.dtype("<f4"), 2: np.dtype("<f8"), 3: np.dtype("<i4"), 9: np.dtype("<i8")}
+DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 2: np.dtype("<f8"), 3: np.dtype("<i4"), 9: np.dtype("<i8")}
 """Numbers of TensorFlow's DataType; a checkpoint's other kinds (strings, object graphs) are passed over."""
 
 
