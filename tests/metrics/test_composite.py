@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import warnings
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 import caplens
+from caplens.captions import CaptionSet
 from caplens.errors import CaplensWarning, MissingData
-from caplens.metrics.composite import FEATURES, load_network
+from caplens.metrics.base import Workspace
+from caplens.metrics.composite import FEATURES, PICTURE, Composite, load_network, manners, usualness
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.weights import shipped
 
@@ -28,11 +31,14 @@ def scores(candidates: list[str], references: list[list[str]]) -> np.ndarray:
 
 
 @pytest.mark.shared
-def test_gamed_captions_lose(shared: Path) -> None:
-    """Pictures of the test split, none of which the training has seen."""
-    images = json.loads((shared / "data/coco/coco_captions.json").read_text())
-    texts = [image["captions"] for _, image in sorted(images.items()) if image["split"] == "test"][:IMAGES]
-    random = np.random.default_rng(11)
+@pytest.mark.parametrize("collection", ["coco", "flickr30k"])
+def test_gamed_captions_lose(shared: Path, collection: str) -> None:
+    """Pictures of the test splits, which neither the training nor any choice has seen."""
+    path = {"coco": "coco/coco_captions.json", "flickr30k": "flickr30k/flickr30k_captions.json.gz"}[collection]
+    data = (shared / "data" / path).read_bytes()
+    images = json.loads(gzip.decompress(data) if path.endswith(".gz") else data)
+    texts = [image["captions"] for _, image in sorted(images.items()) if image["split"] == "test"][-IMAGES:]
+    random = np.random.default_rng(12)
     candidates, references = [], []
     for honest, *others in texts:
         candidates += [honest, *(corrupt(honest, others[:4], random) for corrupt in CORRUPTIONS.values())]
@@ -56,3 +62,50 @@ def test_score_is_between_0_and_1_and_the_captions_own() -> None:
     assert together[0] > together[1] > together[2]
     alone = [scores([candidate], [each])[0] for candidate, each in zip(candidates, references, strict=True)]
     assert together == pytest.approx(alone, abs=1e-6)
+
+
+def test_manners_are_nought_for_honest_captions() -> None:
+    references = [["a brown dog runs over the grass", "the dog is running in a park"]] * 4
+    texts = [
+        "a dog is running over the grass",
+        "dog dog dog dog runs",
+        "grass the over dog a",
+        "a dog is in a park " * 3,
+    ]
+    found = manners(Workspace(CaptionSet.of(texts, references)))
+    assert found[0].tolist() == [0, 0, 0]
+    assert found[1, 1] < 0
+    assert found[2, 0] < 0
+    assert found[3, 2] < 0
+
+
+def test_usual_captions_are_near_to_many_others() -> None:
+    bank = np.eye(40)[:30]
+    vectors = np.stack([np.eye(40)[35], bank[3], np.full(40, 40**-0.5)])
+    assert usualness(vectors, bank) == pytest.approx([0, 0, 40**-0.5])
+
+
+def test_pictures_count_where_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import Image
+
+    for number in range(2):
+        Image.new("RGB", (32, 32), (200 * number, 90, 30)).save(tmp_path / f"{number}.png")
+    texts, references = ["a dog runs on the grass"] * 3, [["a brown dog runs over grass", "the dog is running"]] * 3
+    monkeypatch.setattr("caplens.metrics.composite.picture_fit", lambda work: np.array([0.9, -0.9, np.nan]))
+    captions = CaptionSet.of(texts, references, images=[tmp_path / "0.png", tmp_path / "1.png", None])
+    try:
+        blind = Workspace(captions).result(Composite(picture=False))
+        with pytest.warns(CaplensWarning, match="judged by references alone"):
+            seeing = Workspace(captions).result(Composite())
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    assert seeing.scores[0] > seeing.scores[2] > seeing.scores[1]
+    assert blind.scores == pytest.approx([seeing.scores[2]] * 3)
+    assert "picture:where-given" in seeing.signature
+    assert "pictures:2" in seeing.signature
+    assert seeing.details is not None
+    shares = {entry["name"]: entry["share"] for entry in seeing.details[0]["contributions"]}
+    assert shares.keys() == set(FEATURES)
+    assert shares[PICTURE] > 0
+    usual = load_network(shipped("caplens"))
+    assert sum(shares.values()) == pytest.approx(seeing.scores[0] - usual(usual.usual[None])[0], abs=1e-3)

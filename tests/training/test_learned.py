@@ -8,12 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from caplens.captions import CaptionSet
 from caplens.errors import InputError
+from caplens.training.composite import (
+    CompositeConfig,
+    Group,
+    Trial,
+    fit_manners,
+    fit_meaning,
+    fit_picture,
+    machine_trial,
+    people_trial,
+)
 from caplens.training.config import read_config
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.training.nneval import NNEvalConfig, fit, read_rated, training_set
 from caplens.training.run import TrainingRun
 
+HUMAN_MANY = {f"{n}": [f"person {place} saw {n}" for place in range(5)] for n in range(40)}
 HUMAN = {f"image {n}": [f"person {place} saw {n}" for place in range(5)] for n in range(6)}
 MACHINE = {f"image {n}": [f"machine {place} saw {n}" for place in range(4)] for n in range(6)}
 
@@ -51,25 +63,59 @@ def test_nneval_learns_resumes_and_repeats_itself(tmp_path: Path) -> None:
     assert np.array_equal(learn(tmp_path / "parts", config), whole)
 
 
-def test_composite_grows_with_every_feature(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    from caplens.metrics.composite import FEATURES
-    from caplens.training.composite import CompositeConfig
-    from caplens.training.composite import fit as fit_composite
+def test_composite_trials_hold_right_and_wrong_captions() -> None:
+    config = CompositeConfig(images=30)
+    nearest = np.array([[*(other for other in range(40) if other != own), own] for own in range(30)])
+    group = Group(HUMAN_MANY, list(HUMAN_MANY)[:30], nearest)
+    people = people_trial(group, config)
+    assert people.right.sum() == 30
+    assert people.weights()[people.right].sum() == pytest.approx(0.5)
+    assert people.weights().sum() == pytest.approx(1)
+    assert people.captions.references is not None
+    for candidate, references, image, source in zip(
+        people.captions.candidates, people.captions.references, people.images, people.sources, strict=True
+    ):
+        assert candidate in HUMAN_MANY[source]
+        assert set(references) <= set(HUMAN_MANY[image])
+        assert candidate not in references
+    # A picture whose captions are used often weighs no more in sum than one whose captions are used once.
+    sums: dict[str, float] = {}
+    for source, right, weight in zip(people.sources, people.right, people.weights(), strict=True):
+        if not right:
+            sums[source] = sums.get(source, 0) + weight
+    assert max(sums.values()) == pytest.approx(min(sums.values()))
+    assert machine_trial(group, {}, config) is None
+    machines = machine_trial(group, {name: [f"machine saw {name}"] for name in HUMAN_MANY}, config)
+    assert machines is not None
+    assert machines.right.sum() == 30
+    assert people_trial(group, config).captions == people.captions
 
+
+def test_composite_learns_positive_weights() -> None:
     random = np.random.default_rng(0)
-    grades = np.tile([0.9, 0.5, 0.1], (40, 1))
-    features = random.normal(grades[..., None], 0.3, size=(40, 3, len(FEATURES)))
-    config = CompositeConfig(epochs=15)
-    network = fit_composite(features, grades, TrainingRun(tmp_path / "a", {}), config)
-    assert float(network.about["right_order"]) > 0.9
-    rows = features.reshape(-1, len(FEATURES))
-    for column in range(len(FEATURES)):
-        better = rows.copy()
-        better[:, column] += 0.5
-        assert (network.logits(better) >= network.logits(rows)).all()
-    again = fit_composite(features, grades, TrainingRun(tmp_path / "b", {}), config)
-    assert np.array_equal(again(rows), network(rows))
+    images = [str(number // 3) for number in range(600)]
+    sources = [image if number % 3 == 0 else f"not {image}" for number, image in enumerate(images)]
+    trial = Trial(CaptionSet.of(["a"] * 600), images, sources)
+    features = random.normal(trial.right[:, None] * [2.0, 1.0, 0.0, -1.0], 1, size=(600, 4))
+    model = fit_meaning([(trial, features)], CompositeConfig())
+    assert model.weights[0] > model.weights[1] > 0.2
+    assert model.weights[3] == 0
+    assert float(model.about["held_out_right_order"]) > 0.9
+    expected, weight = fit_picture(model, [trial], features, features[:, 0] + random.normal(trial.right, 0.5))
+    assert weight > 0
+    assert expected[0] == pytest.approx(1, abs=0.2)
+
+
+def test_composite_learns_manners() -> None:
+    """Gamed captions lead by meaning; the second manner gives every one of them away, the others say nothing."""
+    logits = np.tile([0.0, 1, 1, 1, 1, 1], 50)
+    behaved = np.zeros((300, 3))
+    behaved[np.arange(300) % 6 > 0, 1] = -1
+    behaved[:, [0, 2]] = np.random.default_rng(1).normal(0, 0.1, (300, 2))
+    weights = fit_manners(logits, behaved, CompositeConfig())
+    assert (weights >= 0).all()
+    scores = (logits + behaved @ weights).reshape(50, 6)
+    assert (scores[:, :1] > scores[:, 1:]).mean() > 0.95
 
 
 def test_corruptions_change_the_caption() -> None:

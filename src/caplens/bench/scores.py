@@ -86,7 +86,7 @@ def _content(captions: CaptionSet, metric: Metric) -> bytes:
             digest.update(len(texts).to_bytes(8, "little"))
             for text in texts:
                 add(text)
-    if metric.needs & {"image", "video"}:
+    if (metric.needs | metric.looks_at) & {"image", "video"}:
         for media in [*(captions.images or []), *(captions.videos or [])]:
             add(_media_key(media))
     return digest.digest()

@@ -99,6 +99,8 @@ class Metric(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[Need]]
+    looks_at: ClassVar[frozenset[Need]] = frozenset()
+    """What it looks at where that is given, and does without where it is not."""
     paper: ClassVar[str]
     """Authors, year, title or venue."""
     summary: ClassVar[str]

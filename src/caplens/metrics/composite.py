@@ -1,7 +1,7 @@
-"""caplens, the learned composite: one score from meaning, words, order and length, learned without any rated set.
+"""caplens, the learned composite: does the caption fit the picture that the references, and the picture, tell of?
 
-A monotone network over features of other metrics: a caption that is better in one of them never scores lower for it.
-docs/composite.md says what it was trained on and how far it gets.
+A logistic model over ten features that all grow with quality, learned without any rated set: the more a caption has of
+one of them, the higher it scores. docs/composite.md says what it was trained on and how far it gets.
 """
 
 from __future__ import annotations
@@ -10,133 +10,183 @@ import functools
 import itertools
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from caplens import weights
+from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
-from caplens.metrics.bleu import Bleu1, Bleu2
-from caplens.metrics.cider import CiderR
-from caplens.metrics.meteor import Meteor
 from caplens.metrics.network import Contributions, Network
-from caplens.metrics.rouge import RougeL
-from caplens.metrics.sentsim import similarities
-from caplens.metrics.wmd import Wmd
+from caplens.metrics.spice import Spice
 from caplens.text.idf import IdfTable
 from caplens.text.ptb import tokenise
-from caplens.weights import digest, shipped
+
+if TYPE_CHECKING:
+    from caplens.encoders.embedded import Head
 
 ENCODER = "all-MiniLM-L6-v2"
+HEADS = "contrastive"
+# The caption's nearest so many of the bank's say how usual it is; itself (a cosine of 1) is not one of them.
+NEIGHBOURS = 10
+SAME = 0.999
 # So many of a good caption's word pairs are known; more says nothing about quality (95 % of people's captions have it).
 USUAL_SHARE = 0.6
-# All of them grow with quality.
-FEATURES = (
+
+MEANING = (
     "meaning of the nearest reference",
     "meaning of the references together",
-    "word mover's distance",
-    "METEOR precision",
-    "METEOR recall",
-    "word pairs that people use",
-    "CIDEr-R",
-    "ROUGE-L",
-    "BLEU-1",
-    "BLEU-2",
-    "not repeating words",
-    "not longer than people write",
+    "nearest reference, as a picture shows it",
+    "references together, as a picture shows them",
+    "objects, attributes and relations (SPICE)",
+    "not a caption for many pictures",
 )
+PICTURE = "fit to the picture, beyond what the references foresee"
+# 0 for a caption with good manners, less for others.
+MANNERS = ("word pairs that people use", "not repeating words", "not longer than people write")
+FEATURES = (*MEANING, PICTURE, *MANNERS)
 
 
 @register
 class Composite(Metric):
-    """0 to 1; `weights` is "default" or a file of `caplens train composite`."""
+    """0 to 1: the probability that the caption was written for this picture rather than for a similar one.
+
+    Args:
+        weights: "default", or a file of `caplens train composite`.
+        picture: whether to look at pictures where captions have them.
+    """
 
     name = "caplens"
     needs = frozenset({"references"})
+    looks_at = frozenset({"image"})
     paper = ""
-    summary = "learned composite of meaning, words, order and length; hard to game"
+    summary = "learned composite of meaning, scene graph, picture (where given) and manners; hard to game"
 
-    def __init__(self, *, weights: str | os.PathLike[str] = "default") -> None:
-        self.weights = weights
+    def __init__(self, *, weights: str | os.PathLike[str] = "default", picture: bool = True) -> None:
+        self.weights, self.picture = weights, picture
 
     def _path(self) -> Path:
-        return shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
+        return weights.shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         path = self._path()
         load_network(path)
-        return (("weights", f"{path.stem}@{digest(path)[:12]}"), ("encoder", ENCODER))
+        return (
+            ("weights", f"{path.stem}@{weights.digest(path)[:12]}"),
+            ("encoder", ENCODER),
+            *Spice().signature_parts(),
+            ("picture", "where-given" if self.picture else "no"),
+        )
 
     def statistics(self, work: Workspace) -> Statistics:
         network = load_network(self._path())
-        features = composite_features(work)
-        return Statistics(
-            network(features)[:, None],
-            details=Contributions(network, features),
-            facts={"references": reference_counts(work.captions.references or [])},
-        )
+        features = np.zeros((len(work.captions), len(FEATURES)))
+        features[:, : len(MEANING)] = meaning(work, network.extra["bank"])
+        features[:, len(MEANING) + 1 :] = manners(work)
+        notes: tuple[str, ...] = ()
+        facts = {"references": reference_counts(work.captions.references or [])}
+        if self.picture and work.captions.images is not None:
+            fit = picture_fit(work)
+            seen = ~np.isnan(fit)
+            features[seen, len(MEANING)] = (fit - foreseen(features, network.extra["foreseen"]))[seen]
+            facts["pictures"] = "all" if seen.all() else str(int(seen.sum()))
+            if not seen.all():
+                notes = (f"{int((~seen).sum())} captions have no picture that can be read: judged by references alone",)
+        return Statistics(network(features)[:, None], Contributions(network, features), notes, facts=facts)
 
 
 @functools.lru_cache(maxsize=4)
 def load_network(path: Path) -> Network:
     """A network with these inputs."""
     network = Network.load(path)
-    if network.features != FEATURES:
+    if network.features != FEATURES or not {"bank", "foreseen"} <= network.extra.keys():
         raise InputError(f"these weights take {', '.join(network.features)}", where=str(path), remedy="train them anew")
     return network
 
 
+def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
+    """The features of `MEANING`, one row per caption; `bank` holds sentence vectors of captions of other pictures."""
+    references = work.captions.references or []
+    distinct = list(dict.fromkeys([*work.captions.candidates, *(text for each in references for text in each)]))
+    place = {text: row for row, text in enumerate(distinct)}
+    sentences = load_sentence_encoder(ENCODER).encode(distinct, work.progress).astype(np.float64)
+    columns = np.zeros((len(work.captions), len(MEANING)))
+    for first, vectors in ((0, sentences), (2, in_joint_space(sentences))):
+        for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
+            caption, against = vectors[place[candidate]], vectors[[place[text] for text in each]]
+            middle = against.sum(axis=0)
+            columns[row, first] = (against @ caption).max()
+            columns[row, first + 1] = middle @ caption / max(1e-12, float(np.linalg.norm(middle)))
+    columns[:, 4] = work.result(Spice()).scores
+    own = sorted({place[text] for text in work.captions.candidates})
+    usual = np.zeros(len(distinct))
+    usual[own] = usualness(sentences[own], bank)
+    columns[:, 5] = -usual[[place[text] for text in work.captions.candidates]]
+    return columns
+
+
+def usualness(sentences: Floats, bank: NDArray[np.floating]) -> Floats:
+    """Mean cosine to the nearest captions of the bank, which are of other pictures."""
+    cosines = sentences @ bank.astype(np.float64).T
+    cosines[cosines > SAME] = -1
+    count = min(NEIGHBOURS, cosines.shape[1])
+    return np.asarray(np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1))
+
+
+def in_joint_space(sentences: Floats) -> Floats:
+    """Sentence vectors through the text head of the embedded image-text encoder, at unit length: no picture needed."""
+    made = _text_head()(sentences.astype(np.float32)).astype(np.float64)
+    return np.asarray(made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12))
+
+
 @functools.cache
-def own_idf() -> IdfTable:
-    """Document frequencies for CIDEr-R, fixed, so that a caption's score does not depend on the others of its run."""
-    return IdfTable.load(shipped("caplens-idf"))
+def _text_head() -> Head:
+    from caplens.encoders.embedded import heads_path, read_heads
+
+    return read_heads(heads_path(HEADS))[1]
 
 
-def composite_features(work: Workspace) -> Floats:
-    """One row of features per caption."""
-    nearest, together = similarities(work, ENCODER)
-    meteor = work.result(Meteor()).statistics
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precision, recall = meteor[:, 0] / meteor[:, 2], meteor[:, 1] / meteor[:, 3]
-    plain = [work.result(metric).scores for metric in (Wmd(), CiderR(idf=own_idf()), RougeL(), Bleu1(), Bleu2())]
-    wmd, cider, rouge, one, two = plain
-    columns = [nearest, together, wmd, precision, recall, _fluency(work), cider / 10, rouge, one, two, *_manners(work)]
-    return np.nan_to_num(np.stack(columns, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+def picture_fit(work: Workspace) -> Floats:
+    """Cosine of caption and picture in the embedded encoder's space; NaN where there is no picture."""
+    from caplens.encoders.base import unit
+    from caplens.metrics.clipscore import ClipScore
+
+    pictures = ClipScore(encoder="embedded").seen(work).vectors.astype(np.float64)
+    sentences = load_sentence_encoder(ENCODER).encode(work.captions.candidates).astype(np.float64)
+    return np.asarray(np.einsum("ij,ij->i", in_joint_space(sentences), unit(pictures)))
+
+
+def foreseen(features: Floats, coefficients: Floats) -> Floats:
+    """The picture's cosine that captions with such features of `MEANING` have on average."""
+    made: Floats = features[:, : len(MEANING)] @ coefficients[:-1] + coefficients[-1]
+    return made
 
 
 @functools.cache
 def _known_pairs() -> frozenset[tuple[str, str]]:
     """Pairs of words that stand beside each other in captions of at least two pictures."""
-    table = own_idf()
+    table = IdfTable.load(weights.shipped("caplens-idf"))
     first = table.prefixes < len(table.words)
     pairs = zip(table.prefixes[first].tolist(), table.lasts[first].tolist(), strict=True)
     return frozenset((table.words[one], table.words[other]) for one, other in pairs)
 
 
-def _fluency(work: Workspace) -> Floats:
-    """The share of the caption's word pairs that people use, in these references or elsewhere: no list, no jumble."""
-    known, references = _known_pairs(), work.captions.references or []
-    texts = list(dict.fromkeys([*work.captions.candidates, *(text for each in references for text in each)]))
-    words = {text: line.split() for text, line in zip(texts, tokenise(texts), strict=True)}
-    shares = np.zeros(len(work.captions))
-    for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
-        pairs = list(itertools.pairwise(words[candidate]))
-        near = {pair for text in each for pair in itertools.pairwise(words[text])}
-        if pairs:
-            shares[row] = sum(pair in known or pair in near for pair in pairs) / len(pairs)
-    return np.minimum(shares, USUAL_SHARE)
-
-
-def _manners(work: Workspace) -> tuple[Floats, Floats]:
-    """How little the caption repeats itself, and how little it is longer than the longest reference; both at most 0."""
+def manners(work: Workspace) -> Floats:
+    """The features of `MANNERS`: all 0 for nearly every honest caption, so that they only tell gamed ones apart."""
     references = work.captions.references or []
     texts = list(dict.fromkeys([*work.captions.candidates, *(text for each in references for text in each)]))
-    counted = {}
-    for text, tokens in zip(texts, (line.split() for line in tokenise(texts)), strict=True):
-        counted[text] = len(tokens), len(tokens) - len(set(tokens))
-    repeated, longer = np.empty(len(work.captions)), np.empty(len(work.captions))
+    words = {text: line.split() for text, line in zip(texts, tokenise(texts), strict=True)}
+    again = {text: len(tokens) - len(set(tokens)) for text, tokens in words.items()}
+    known, made = _known_pairs(), np.zeros((len(work.captions), len(MANNERS)))
     for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
-        words, again = counted[candidate]
-        most, most_again = max(counted[text][0] for text in each), max(counted[text][1] for text in each)
-        repeated[row] = -max(0, again - most_again) / max(1, words)
-        longer[row] = -max(0.0, float(np.log(max(1, words) / max(1, most))))
-    return repeated, longer
+        own = words[candidate]
+        pairs = list(itertools.pairwise(own))
+        near = {pair for text in each for pair in itertools.pairwise(words[text])}
+        share = sum(pair in known or pair in near for pair in pairs) / len(pairs) if pairs else USUAL_SHARE
+        repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(own))
+        longest = max(len(words[text]) for text in each)
+        longer = max(0.0, float(np.log(max(1, len(own)) / max(1, longest))))
+        made[row] = min(0.0, share - USUAL_SHARE), -repeated, -longer
+    return made

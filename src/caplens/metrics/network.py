@@ -6,8 +6,10 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.details import Contribution, Details, LazyDetails
 from caplens.errors import InputError
@@ -28,6 +30,8 @@ class Network:
     usual: Floats
     """The training set's mean caption, against which contributions are counted."""
     about: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """What computing the features needs besides and was learned with the weights."""
 
     def logits(self, features: Floats) -> Floats:
         """The output before the logistic function."""
@@ -70,9 +74,10 @@ class Network:
         """Write the network as a safetensors file."""
         from safetensors.numpy import save
 
-        tensors = {"low": self.low, "high": self.high, "usual": self.usual}
+        tensors: dict[str, NDArray[Any]] = {"low": self.low, "high": self.high, "usual": self.usual}
         for number, (weight, bias) in enumerate(self.layers):
             tensors |= {f"layer{number}.weight": weight, f"layer{number}.bias": bias}
+        tensors |= {f"extra.{name}": value for name, value in self.extra.items()}
         about = {**self.about, "features": json.dumps(self.features)}
         write_atomically(path, save({name: np.ascontiguousarray(value) for name, value in tensors.items()}, about))
 
@@ -93,9 +98,10 @@ class Network:
                     layer = f"layer{len(layers)}"
                     layers.append((file.get_tensor(f"{layer}.weight"), file.get_tensor(f"{layer}.bias")))
                 low, high, usual = (file.get_tensor(name) for name in ("low", "high", "usual"))
+                extra = {name[6:]: file.get_tensor(name) for name in names if name.startswith("extra.")}
         except (SafetensorError, KeyError) as error:
             raise InputError(f"not the weights of a learned metric ({error})", where=os.fspath(path)) from None
-        return cls(features, tuple(layers), low, high, usual, about)
+        return cls(features, tuple(layers), low, high, usual, about, extra)
 
 
 def logistic(values: Floats) -> Floats:

@@ -1,194 +1,329 @@
-"""Train the composite: captions of the picture above captions of other pictures, honest captions above gamed ones.
+"""Train the composite to tell captions of a picture from captions of similar pictures, and honest from gamed ones.
 
-No rating is used. What a caption deserves follows from how it was made: a person wrote it for this picture, a machine
-did, a person wrote it for a similar or for another picture, or it was corrupted.
+No rating is used, nor who wrote a caption: people's captions are held against people's, machines' against machines'.
+A caption is right for the picture it was made for, and counted wrong for the pictures most like it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caplens.captions import CaptionSet
 from caplens.encoders.sentence import load_sentence_encoder
+from caplens.errors import InputError
 from caplens.metrics.base import Floats, Progress, Workspace, silent
-from caplens.metrics.composite import ENCODER, FEATURES, composite_features
-from caplens.metrics.network import Network
+from caplens.metrics.composite import ENCODER, FEATURES, MANNERS, MEANING, foreseen, manners, meaning, picture_fit
+from caplens.metrics.network import Network, logistic
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.training.features import cached_features
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.training.run import TrainingRun
 
-SIMILAR = {"very similar picture": 1, "similar picture": 5, "somewhat similar picture": 25}
-"""Whose caption: the nearest picture's, the fifth or the twenty-fifth nearest's, by what people say about them."""
-
-# What a caption of each origin deserves.
-GRADES = {
-    "person": 0.95,
-    "machine": 0.8,
-    "over-long caption": 0.35,
-    "repeated words": 0.3,
-    "shuffled words": 0.3,
-    "list of objects": 0.3,
-    "very similar picture": 0.4,
-    "similar picture": 0.25,
-    "generic caption": 0.15,
-    "somewhat similar picture": 0.12,
-    "other picture": 0.03,
-}
+Captions = Mapping[str, Sequence[str]]
+NEAR = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Whose captions are wrong for a picture: those of the nearest, second nearest … one, by what people say of them."""
+NEAR_MACHINES = (1, 4, 16, 64)
+MACHINES = 3
+FEWEST = 20
+"""A group of fewer pictures has no similar ones."""
 
 
 @dataclass(frozen=True)
 class CompositeConfig:
     """Everything that changes the outcome."""
 
-    machine_per_image: int = 2
-    hidden: int = 24
-    batch: int = 64
-    """Images per step; all captions of an image are ranked against each other."""
-    learning_rate: float = 0.05
-    decay: float = 1e-4
-    ranking: float = 1.0
-    """Weight of the ranking loss beside the cross entropy with the grades."""
-    epochs: int = 200
-    held_out: float = 0.15
+    images: int = 1000
+    """So many pictures of a collection, its first, have captions judged for them; the others only lend theirs."""
+    pictures: int = 300
+    """So many of these are looked at, where there are pictures."""
+    gamed: int = 300
+    """So many have their captions gamed."""
+    decay: float = 1e-3
+    folds: int = 5
     seed: int = 1
 
 
 @dataclass(frozen=True)
-class Graded:
-    """Captions with the grade each deserves, grouped by image: the same number of captions for every image."""
+class Trial:
+    """Captions by one kind of author for the pictures of one group, right and wrong ones."""
 
     captions: CaptionSet
-    grades: Floats
-    """(images, captions per image)"""
+    images: list[str]
+    sources: list[str]
+    """The picture each caption was made for."""
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        return np.array([image == source for image, source in zip(self.images, self.sources, strict=True)])
+
+    def weights(self) -> Floats:
+        """Right and wrong captions weigh the same in sum; among the wrong ones every picture's, however often used.
+
+        Else a caption would lose by being near to many pictures, whatever it says of this one.
+        """
+        often = Counter(source for source, right in zip(self.sources, self.right, strict=True) if not right)
+        made = np.array([1.0 if right else 1 / often[s] for s, right in zip(self.sources, self.right, strict=True)])
+        for part in (self.right, ~self.right):
+            made[part] /= 2 * made[part].sum()
+        return made
 
 
-def graded_set(
-    human: Mapping[str, Sequence[str]], machine: Mapping[str, Sequence[str]], config: CompositeConfig
-) -> Graded:
-    """Every image's captions of all origins, each against four references that people wrote."""
-    random = np.random.default_rng(config.seed)
-    images = [image for image in sorted(human) if len(human[image]) >= 5 and machine.get(image)]
-    written = [list(human[image])[:5] for image in images]
-    nearest = _by_similarity([texts[0] for texts in written])
-    candidates, references, grades = [], [], []
-    for place, image in enumerate(images):
-        honest, others = written[place][0], written[place][1:]
-        made = list(dict.fromkeys(machine[image]))
-        elsewhere = (place + int(random.integers(1, len(images)))) % len(images)
-        row = [(honest, "person")]
-        row += [(str(text), "machine") for text in random.choice(made, size=config.machine_per_image)]
-        row += [(written[nearest[place, rank - 1]][0], origin) for origin, rank in SIMILAR.items()]
-        row += [(written[elsewhere][0], "other picture")]
-        row += [(corrupt(honest, others, random), name) for name, corrupt in CORRUPTIONS.items()]
-        candidates += [text for text, _ in row]
-        references += [others] * len(row)
-        grades.append([GRADES[origin] for _, origin in row])
-    return Graded(CaptionSet.of(candidates, references), np.array(grades))
+@dataclass(frozen=True)
+class Group:
+    """Pictures of one collection, each with five captions by people."""
+
+    human: dict[str, list[str]]
+    judged: list[str]
+    nearest: NDArray[np.int64]
+    """For each judged picture the places of all others, nearest first."""
 
 
-def _by_similarity(texts: list[str]) -> NDArray[np.int64]:
-    """For each text the others, nearest first; what is said of two pictures tells how much alike they are."""
-    vectors = load_sentence_encoder(ENCODER).encode(texts)
-    close = vectors @ vectors.T
-    np.fill_diagonal(close, -2)
-    return np.argsort(-close, axis=1)
+def make_group(human: Captions, config: CompositeConfig) -> Group:
+    """A collection with who is near to whom; the more pictures lend captions, the nearer are the wrong ones."""
+    kept = {name: list(texts)[:5] for name, texts in human.items() if len(texts) >= 5}
+    if len(kept) < FEWEST:
+        raise InputError(f"{len(kept)} pictures with five captions are too few", remedy=f"give {FEWEST} at least")
+    vectors = load_sentence_encoder(ENCODER).encode([text for texts in kept.values() for text in texts])
+    middle = vectors.reshape(len(kept), 5, -1).mean(axis=1)
+    middle /= np.linalg.norm(middle, axis=1, keepdims=True)
+    judged = list(kept)[: config.images]
+    close = middle[: len(judged)] @ middle.T
+    close[np.arange(len(judged)), np.arange(len(judged))] = -2
+    return Group(kept, judged, np.argsort(-close, axis=1))
+
+
+def people_trial(group: Group, config: CompositeConfig) -> Trial:
+    """Each picture's fifth caption against the other four, and people's captions of similar pictures against them."""
+    random = np.random.default_rng((config.seed, 1))
+    names, rows = list(group.human), []
+    for place, name in enumerate(group.judged):
+        written = list(group.human[name])
+        own = written.pop(int(random.integers(5)))
+        rows.append((own, written, name, name))
+        for rank in (*NEAR, int(random.integers(1, len(names)))):
+            other = names[group.nearest[place, min(rank, len(names) - 1) - 1]]
+            rows.append((str(random.choice(group.human[other])), written, name, other))
+    return _trial(rows)
+
+
+def machine_trial(group: Group, machine: Captions, config: CompositeConfig) -> Trial | None:
+    """Captions that machines made for each picture and for similar ones, against four of its five captions."""
+    random = np.random.default_rng((config.seed, 2))
+    names, rows = list(group.human), []
+    for place, name in enumerate(group.judged):
+        made = list(dict.fromkeys(machine.get(name, ())))
+        if not made:
+            continue
+        written = list(group.human[name])
+        written.pop(int(random.integers(5)))
+        rows += [(made[number], written, name, name) for number in random.permutation(len(made))[:MACHINES]]
+        for rank in NEAR_MACHINES:
+            other = names[group.nearest[place, min(rank, len(names) - 1) - 1]]
+            if machine.get(other):
+                rows.append((str(random.choice(list(machine[other]))), written, name, other))
+    return _trial(rows) if rows else None
+
+
+def _trial(rows: Sequence[tuple[str, list[str], str, str]]) -> Trial:
+    candidates, references, images, sources = (list(column) for column in zip(*rows, strict=True))
+    return Trial(CaptionSet.of(candidates, references), images, sources)
+
+
+def gamed_set(group: Group, config: CompositeConfig) -> CaptionSet:
+    """An honest caption and one gamed in each way, picture by picture."""
+    random = np.random.default_rng((config.seed, 3))
+    candidates, references = [], []
+    for honest, *others in (group.human[name] for name in group.judged[: config.gamed]):
+        candidates += [honest, *(corrupt(honest, others, random) for corrupt in CORRUPTIONS.values())]
+        references += [others] * (1 + len(CORRUPTIONS))
+    return CaptionSet.of(candidates, references)
 
 
 def train_composite(
-    human: Mapping[str, Sequence[str]],
-    machine: Mapping[str, Sequence[str]],
+    human: Sequence[Captions],
+    machine: Captions,
+    usual: Captions,
+    images: str | os.PathLike[str] | None,
     folder: str | os.PathLike[str],
     config: CompositeConfig | None = None,
     progress: Progress = silent,
 ) -> Network:
-    """Train, or go on where the folder's checkpoint stands; writes `caplens.safetensors` into the folder."""
+    """Fit the model on collections of captions; writes `caplens.safetensors` into the folder.
+
+    The first caption of every picture in `usual`, none of which is in the collections, makes the bank. `images` is a
+    folder with pictures under the names that the captions have; without any, the picture counts nothing.
+    """
     config = config or CompositeConfig()
-    graded = graded_set(human, machine, config)
-    features = cached_features(
-        graded.captions, "composite 3", lambda captions: composite_features(Workspace(captions, progress))
-    )
-    about = {"images": str(len(graded.grades)), "captions": str(len(features)), "seed": str(config.seed)}
+    groups = [make_group(each, config) for each in human]
+    bank = load_sentence_encoder(ENCODER).encode([texts[0] for texts in usual.values()]).astype(np.float16)
+
+    def features(captions: CaptionSet, name: str, compute: Callable[[Workspace], Floats]) -> Floats:
+        identity = f"composite 5 {name} {hash_of(bank)}"
+        return cached_features(captions, identity, lambda some: compute(Workspace(some, progress)))
+
+    def of_meaning(captions: CaptionSet) -> Floats:
+        return features(captions, "meaning", lambda work: meaning(work, bank))
+
+    people = [people_trial(group, config) for group in groups]
+    machines = [made for group in groups if (made := machine_trial(group, machine, config)) is not None]
+    model = fit_meaning([(trial, of_meaning(trial.captions)) for trial in (*people, *machines)], config)
+    seen = [made for trial in people if images is not None and (made := _with_pictures(trial, Path(images), config))]
+    expected, weight = np.zeros(len(MEANING) + 1), 0.0
+    if seen:
+        cosines = np.concatenate([features(trial.captions, "picture", picture_fit) for trial in seen])
+        columns = np.concatenate([of_meaning(trial.captions) for trial in seen])
+        expected, weight = fit_picture(model, seen, columns, cosines)
+    gamed = [gamed_set(group, config) for group in groups]
+    columns = np.concatenate([of_meaning(captions) for captions in gamed])
+    behaved = np.concatenate([features(captions, "manners", manners) for captions in gamed])
+    strict = fit_manners(model.logits(columns), behaved, config)
+
+    about = {
+        **model.about,
+        "images": str(sum(len(group.judged) for group in groups)),
+        "captions": str(sum(len(trial.captions) for trial in (*people, *machines))),
+        "pictures": str(sum(len(set(trial.images)) for trial in seen)),
+        "seed": str(config.seed),
+    }
     run = TrainingRun(folder, {**asdict(config), **about})
-    network = fit(features.reshape(*graded.grades.shape, -1), graded.grades, run, config, progress)
-    network.about.update(about)
-    network.save(run.folder / "caplens.safetensors")
-    run.finish(x="epoch")
-    return network
-
-
-def fit(
-    features: Floats, grades: Floats, run: TrainingRun, config: CompositeConfig, progress: Progress = silent
-) -> Network:
-    """Fit a network whose weights are all positive; keep the epoch that ranks the held-out images' captions best."""
-    import torch
-    from torch.nn import functional
-
-    flat = features.reshape(-1, features.shape[-1])
-    low, high = np.quantile(flat, [0.005, 0.995], axis=0)
-    high = np.where(high > low, high, low + 1)
-    inputs = torch.from_numpy(2 * (features - low) / (high - low) - 1).float()
-    wanted = torch.from_numpy(grades).float()
-    held = int(len(inputs) * config.held_out)
-    generator = torch.Generator().manual_seed(config.seed)
-    first = torch.nn.Parameter(torch.randn(inputs.shape[-1], config.hidden, generator=generator) * 0.5 - 2)
-    # Thresholds spread over the whole range; the highest unit is never off, so no two captions are tied at the bottom.
-    bias = torch.nn.Parameter(torch.cat([torch.linspace(-1, 2, config.hidden - 1), torch.tensor([4.0])]))
-    second = torch.nn.Parameter(torch.randn(config.hidden, 1, generator=generator) * 0.5 - 1)
-    last = torch.nn.Parameter(torch.zeros(1))
-    parameters = {"first": first, "bias": bias, "second": second, "last": last}
-    optimiser = torch.optim.AdamW(parameters.values(), lr=config.learning_rate, weight_decay=config.decay)
-
-    def logits(values: torch.Tensor) -> torch.Tensor:
-        """softplus makes every weight positive, so the score grows with every feature."""
-        hidden = functional.relu(values @ functional.softplus(first) + bias)
-        return (hidden @ functional.softplus(second) + last)[..., 0]
-
-    def ranking(scores: torch.Tensor, deserved: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Score differences of all pairs of one image that deserve different grades, and which of them are right."""
-        above = deserved[:, :, None] > deserved[:, None, :] + 1e-6
-        differences = (scores[:, :, None] - scores[:, None, :])[above]
-        return functional.softplus(-differences).mean(), (differences > 0).float().mean()
-
-    start, best_rank, best = 0, -1.0, {name: value.detach().clone() for name, value in parameters.items()}
-    if (saved := run.resume()) is not None:
-        tensors, values = saved
-        start, best_rank = values["epoch"], values["best"]
-        for name, parameter in parameters.items():
-            parameter.data.copy_(tensors[name])
-            best[name] = tensors[f"best.{name}"]
-        restore_optimiser(optimiser, tensors)
-    for epoch in range(start, config.epochs):
-        order = held + torch.from_numpy(np.random.default_rng((config.seed, epoch)).permutation(len(inputs) - held))
-        total = 0.0
-        for place in range(0, len(order), config.batch):
-            rows = order[place : place + config.batch]
-            scores = logits(inputs[rows])
-            loss = functional.binary_cross_entropy_with_logits(scores, wanted[rows])
-            loss = loss + config.ranking * ranking(scores, wanted[rows])[0]
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            total += loss.item() * len(rows)
-        with torch.no_grad():
-            right = float(ranking(logits(inputs[:held]), wanted[:held])[1])
-        run.log(epoch=epoch + 1, loss=total / max(1, len(order)), right_order=right)
-        if right > best_rank:
-            best_rank, best = right, {name: value.detach().clone() for name, value in parameters.items()}
-        run.save(
-            {**parameters, **{f"best.{name}": value for name, value in best.items()}, **optimiser_tensors(optimiser)},
-            {"epoch": epoch + 1, "best": best_rank},
-        )
-        progress("training caplens", epoch + 1, config.epochs)
-    wide = {name: value.double() for name, value in best.items()}
-    layers = (
-        (functional.softplus(wide["first"]).numpy(), wide["bias"].numpy()),
-        (functional.softplus(wide["second"]).numpy(), wide["last"].numpy()),
+    rest = 1 + len(MANNERS)
+    network = Network(
+        FEATURES,
+        layers=((np.concatenate([model.weights, [weight], strict])[:, None], np.array([model.bias])),),
+        low=np.concatenate([model.mean - model.spread, -np.ones(rest)]),
+        high=np.concatenate([model.mean + model.spread, np.ones(rest)]),
+        usual=np.concatenate([model.mean, np.zeros(rest)]),
+        about=about,
+        extra={"bank": bank, "foreseen": expected},
     )
-    network = Network(FEATURES, layers, low, high, usual=flat.mean(axis=0))
-    network.about.update(right_order=f"{best_rank:.4f}")
+    network.save(run.folder / "caplens.safetensors")
     return network
+
+
+def hash_of(bank: NDArray[np.float16]) -> str:
+    """Names a bank, for the cache of features."""
+    import hashlib
+
+    return hashlib.sha256(bank.tobytes()).hexdigest()[:12]
+
+
+def _with_pictures(trial: Trial, folder: Path, config: CompositeConfig) -> Trial | None:
+    """The part of a trial whose pictures are in the folder."""
+    names = [name for name in dict.fromkeys(trial.images) if (folder / name).is_file()][: config.pictures]
+    rows = [row for row, name in enumerate(trial.images) if name in set(names)]
+    if not rows:
+        return None
+    captions = CaptionSet.of(
+        [trial.captions.candidates[row] for row in rows],
+        [(trial.captions.references or [])[row] for row in rows],
+        images=[folder / trial.images[row] for row in rows],
+    )
+    return Trial(captions, [trial.images[row] for row in rows], [trial.sources[row] for row in rows])
+
+
+@dataclass(frozen=True)
+class Model:
+    """A logistic model over standardised features of meaning."""
+
+    mean: Floats
+    spread: Floats
+    weights: Floats
+    bias: float
+    about: dict[str, str]
+
+    def logits(self, features: Floats) -> Floats:
+        made: Floats = (features - self.mean) / self.spread @ self.weights + self.bias
+        return made
+
+
+def fit_meaning(trials: Sequence[tuple[Trial, Floats]], config: CompositeConfig) -> Model:
+    """Positive weights that tell right from wrong captions; the figures in `about` are of held-out pictures."""
+    features = np.concatenate([columns for _, columns in trials])
+    right = np.concatenate([trial.right for trial, _ in trials]).astype(np.float64)
+    weights = np.concatenate([trial.weights() for trial, _ in trials])
+    images = np.unique(np.concatenate([trial.images for trial, _ in trials]), return_inverse=True)[1]
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    spread = np.where(spread > 0, spread, 1)
+    inputs = (features - mean) / spread
+    fold = np.random.default_rng(config.seed).integers(config.folds, size=images.max() + 1)[images]
+    held_out = np.zeros(len(right))
+    for number in range(config.folds):
+        part = fold != number
+        found = fit_logistic(inputs[part], right[part], weights[part], config.decay)
+        held_out[~part] = inputs[~part] @ found[:-1] + found[-1]
+    found = fit_logistic(inputs, right, weights, config.decay)
+    loss = (weights * _cross_entropy(held_out, right)).sum() / weights.sum()
+    ends = np.cumsum([len(columns) for _, columns in trials])
+    orders = [
+        right_order(held_out[end - len(columns) : end], trial.right)
+        for (trial, columns), end in zip(trials, ends, strict=True)
+    ]
+    about = {"held_out_loss": f"{loss:.4f}", "held_out_right_order": " ".join(f"{order:.4f}" for order in orders)}
+    return Model(mean, spread, found[:-1], float(found[-1]), about)
+
+
+def fit_picture(model: Model, trials: Sequence[Trial], features: Floats, cosines: Floats) -> tuple[Floats, float]:
+    """What the references foresee of the picture's cosine, and the weight of what they do not."""
+    known = ~np.isnan(cosines)
+    right = np.concatenate([trial.right for trial in trials]).astype(np.float64)[known]
+    weights = np.concatenate([trial.weights() for trial in trials])[known]
+    columns = np.column_stack([features, np.ones(len(features))])[known]
+    expected = np.linalg.lstsq(columns, cosines[known], rcond=None)[0].astype(np.float64)
+    beyond = cosines[known] - foreseen(features[known], expected)
+    spread = beyond.std()
+    found = fit_logistic(np.column_stack([model.logits(features[known]), beyond / spread]), right, weights, 1e-4)
+    # The model of meaning keeps its scale, so that scores with and without a picture can be compared.
+    return expected, float(found[1] / found[0] / spread)
+
+
+def fit_manners(logits: Floats, behaved: Floats, config: CompositeConfig) -> Floats:
+    """Weights of the manners with which an honest caption beats what was made of it."""
+    each = 1 + len(CORRUPTIONS)
+    lead = logits.reshape(-1, each)
+    values = behaved.reshape(len(lead), each, -1)
+    ahead = (lead[:, :1] - lead[:, 1:]).reshape(-1)
+    better = (values[:, :1] - values[:, 1:]).reshape(len(ahead), -1)
+    spread = np.maximum(np.sqrt((better**2).mean(axis=0)), 1e-9)
+    found = fit_logistic(better / spread, np.ones(len(ahead)), np.ones(len(ahead)), config.decay, ahead)
+    return np.asarray(found[:-1] / spread)
+
+
+def fit_logistic(inputs: Floats, labels: Floats, weights: Floats, decay: float, offset: Floats | None = None) -> Floats:
+    """Non-negative weights and, where there is no offset, a free bias, by maximum likelihood."""
+    from scipy.optimize import minimize
+
+    total = weights.sum()
+
+    def objective(values: Floats) -> tuple[float, Floats]:
+        logits = inputs @ values[:-1] + (values[-1] if offset is None else offset)
+        slope = weights * (logistic(logits) - labels) / total
+        loss = (weights * _cross_entropy(logits, labels)).sum() / total + decay * (values[:-1] ** 2).sum()
+        return float(loss), np.append(inputs.T @ slope + 2 * decay * values[:-1], slope.sum() if offset is None else 0)
+
+    start = np.append(np.full(inputs.shape[1], 0.1), 0.0)
+    bounds = [(0.0, None)] * inputs.shape[1] + [(None, None)]
+    found: Floats = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found
+
+
+def _cross_entropy(logits: Floats, labels: Floats) -> Floats:
+    return np.asarray(np.logaddexp(0, logits) - labels * logits)
+
+
+def right_order(scores: Floats, right: NDArray[np.bool_]) -> float:
+    """The share of pairs of a right and a wrong caption that are in the right order (the area under the ROC curve).
+
+    >>> right_order(np.array([0.9, 0.2, 0.5]), np.array([True, False, False]))
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    count = int(right.sum())
+    above = rankdata(scores)[right].sum() - count * (count + 1) / 2
+    return float(above / (count * (len(right) - count)))

@@ -11,21 +11,30 @@ from caplens.cli._show import JsonTarget, progress_bar, say, write_json
 
 
 def command(
-    human: Annotated[Path, typer.Option(help="Captions by people, five per image: any file of references.")],
-    machine: Annotated[Path, typer.Option(help="Captions by machines for the same images: a file of references too.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for weights, curve and checkpoint.")],
+    human: Annotated[
+        list[Path], typer.Option(help="Captions by people, five per picture; repeat for more collections.")
+    ],
+    usual: Annotated[Path, typer.Option(help="Captions of other pictures, which say what is usual: the bank.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the weights.")],
+    machine: Annotated[Path | None, typer.Option(help="Captions by machines for pictures of any of them.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder with pictures of any of them.")] = None,
     config: Annotated[
         Path | None, typer.Option(help="A toml file with settings; docs/composite.md lists them.")
     ] = None,
     json: JsonTarget = None,
 ) -> None:
-    """Train the metric caplens on captions by people and machines; goes on where an earlier run stopped."""
+    """Train the metric caplens on captions by people and machines; features are computed once and kept."""
     from caplens.readers import read_references
     from caplens.training.composite import CompositeConfig, train_composite
     from caplens.training.config import read_config
 
     with progress_bar() as progress:
         settings = read_config(config, CompositeConfig)
-        network = train_composite(read_references(human), read_references(machine), output, settings, progress)
+        collections = [read_references(path) for path in human]
+        made = read_references(machine) if machine is not None else {}
+        network = train_composite(collections, made, read_references(usual), images, output, settings, progress)
     write_json(json, {"weights": str(output / "caplens.safetensors"), **network.about})
-    say(json, f"{output / 'caplens.safetensors'}: {network.about['right_order']} of held-out pairs in the right order")
+    say(json, f"{output / 'caplens.safetensors'}: {network.about['held_out_right_order']} of pairs in the right order")
+    named = zip(network.features, network.layers[0][0][:, 0], strict=True)
+    for name, weight in named:
+        say(json, f"  {weight:8.3f}  {name}")
