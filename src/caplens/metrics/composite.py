@@ -184,7 +184,9 @@ def manners(work: Workspace) -> Floats:
         own = words[candidate]
         pairs = list(itertools.pairwise(own))
         near = {pair for text in each for pair in itertools.pairwise(words[text])}
-        share = sum(pair in known or pair in near for pair in pairs) / len(pairs) if pairs else USUAL_SHARE
+        share = USUAL_SHARE if own else 0.0  # a single word has no pair; no word at all is no caption
+        if pairs:
+            share = sum(pair in known or pair in near for pair in pairs) / len(pairs)
         repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(own))
         longest = max(len(words[text]) for text in each)
         longer = max(0.0, float(np.log(max(1, len(own)) / max(1, longest))))
