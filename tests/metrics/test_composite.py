@@ -18,8 +18,6 @@ from caplens.metrics.composite import FEATURES, PICTURE, Composite, load_network
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.weights import shipped
 
-IMAGES = 60
-
 
 def scores(candidates: list[str], references: list[list[str]]) -> np.ndarray:
     try:
@@ -33,19 +31,19 @@ def scores(candidates: list[str], references: list[list[str]]) -> np.ndarray:
 @pytest.mark.shared
 @pytest.mark.parametrize("collection", ["coco", "flickr30k"])
 def test_gamed_captions_lose(shared: Path, collection: str) -> None:
-    """Pictures of the test splits, which neither the training nor any choice has seen."""
+    """Pictures of the test splits that neither the training nor any choice has seen (the last sixty were looked at)."""
     path = {"coco": "coco/coco_captions.json", "flickr30k": "flickr30k/flickr30k_captions.json.gz"}[collection]
     data = (shared / "data" / path).read_bytes()
     images = json.loads(gzip.decompress(data) if path.endswith(".gz") else data)
-    texts = [image["captions"] for _, image in sorted(images.items()) if image["split"] == "test"][-IMAGES:]
+    texts = [image["captions"] for _, image in sorted(images.items()) if image["split"] == "test"][-160:-60]
     random = np.random.default_rng(12)
     candidates, references = [], []
     for honest, *others in texts:
         candidates += [honest, *(corrupt(honest, others[:4], random) for corrupt in CORRUPTIONS.values())]
         references += [others[:4]] * (1 + len(CORRUPTIONS))
     table = scores(candidates, references).reshape(len(texts), -1)
-    lost = (table[:, 1:] < table[:, :1]).mean(axis=0)
-    assert dict(zip(CORRUPTIONS, lost, strict=True)) == {name: pytest.approx(1, abs=0.05) for name in CORRUPTIONS}
+    lost = dict(zip(CORRUPTIONS, (table[:, 1:] < table[:, :1]).mean(axis=0), strict=True))
+    assert {name: share for name, share in lost.items() if share < 0.95} == {}
 
 
 def test_shipped_weights_are_monotone() -> None:
@@ -73,10 +71,11 @@ def test_manners_are_nought_for_honest_captions() -> None:
         "a dog is in a park " * 3,
     ]
     found = manners(Workspace(CaptionSet.of(texts, references)))
-    assert found[0].tolist() == [0, 0, 0]
+    assert found[0].tolist() == [0, 0, 0, 0]
     assert found[1, 1] < 0
+    assert found[1, 2] < 0
     assert found[2, 0] < 0
-    assert found[3, 2] < 0
+    assert found[3, 3] == -1
 
 
 def test_usual_captions_are_near_to_many_others() -> None:

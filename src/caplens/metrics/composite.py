@@ -1,7 +1,7 @@
 """caplens, the learned composite: does the caption fit the picture that the references, and the picture, tell of?
 
-A logistic model over ten features that all grow with quality, learned without any rated set: the more a caption has of
-one of them, the higher it scores. docs/composite.md says what it was trained on and how far it gets.
+A logistic model over eleven features that all grow with quality, learned without any rated set: the more a caption has
+of one of them, the higher it scores. docs/composite.md says what it was trained on and how far it gets.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from caplens.metrics.network import Contributions, Network
 from caplens.metrics.spice import Spice
 from caplens.text.idf import IdfTable
 from caplens.text.ptb import tokenise
+from caplens.text.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
     from caplens.encoders.embedded import Head
@@ -34,6 +35,11 @@ NEIGHBOURS = 10
 SAME = 0.999
 # So many of a good caption's word pairs are known; more says nothing about quality (95 % of people's captions have it).
 USUAL_SHARE = 0.6
+# A caption may be e^0.35 = 1.4 times as long as the longest reference: one of ten honest captions is longer than any.
+LONGER = 0.35
+# So many different function words come with each other word at the least; a list of words has hardly any.
+JOINING = 0.2
+STEPS = np.array([0.2, 0.2, 0.2, 0.35])
 
 MEANING = (
     "meaning of the nearest reference",
@@ -44,8 +50,13 @@ MEANING = (
     "not a caption for many pictures",
 )
 PICTURE = "fit to the picture, beyond what the references foresee"
-# 0 for a caption with good manners, less for others.
-MANNERS = ("word pairs that people use", "not repeating words", "not longer than people write")
+# 0 for a caption with good manners, down to −1 for others.
+MANNERS = (
+    "word pairs that people use",
+    "words that join the others",
+    "not repeating words",
+    "not longer than people write",
+)
 FEATURES = (*MEANING, PICTURE, *MANNERS)
 
 
@@ -178,7 +189,8 @@ def manners(work: Workspace) -> Floats:
     references = work.captions.references or []
     texts = list(dict.fromkeys([*work.captions.candidates, *(text for each in references for text in each)]))
     words = {text: line.split() for text, line in zip(texts, tokenise(texts), strict=True)}
-    again = {text: len(tokens) - len(set(tokens)) for text, tokens in words.items()}
+    telling = {text: [word for word in tokens if word not in STOP_WORDS] for text, tokens in words.items()}
+    again = {text: len(tokens) - len(set(tokens)) for text, tokens in telling.items()}
     known, made = _known_pairs(), np.zeros((len(work.captions), len(MANNERS)))
     for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
         own = words[candidate]
@@ -187,8 +199,10 @@ def manners(work: Workspace) -> Floats:
         share = USUAL_SHARE if own else 0.0  # a single word has no pair; no word at all is no caption
         if pairs:
             share = sum(pair in known or pair in near for pair in pairs) / len(pairs)
-        repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(own))
+        repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(telling[candidate]))
         longest = max(len(words[text]) for text in each)
-        longer = max(0.0, float(np.log(max(1, len(own)) / max(1, longest))))
-        made[row] = min(0.0, share - USUAL_SHARE), -repeated, -longer
-    return made
+        longer = max(0.0, float(np.log(max(1, len(own)) / max(1, longest))) - LONGER)
+        joining = len({word for word in own if word in STOP_WORDS}) / max(1, len(telling[candidate]))
+        made[row] = share - USUAL_SHARE, joining - JOINING, -repeated, -longer
+    # From good to bad manners within a small step; worse than bad is not punished more.
+    return np.asarray(np.clip(made / STEPS, -1, 0))
