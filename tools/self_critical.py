@@ -33,8 +33,8 @@ from caplens.training.pairs import read_pairs
 
 CONDITIONS = ("single", "multi")
 REWARDS = ("cider-d", "cider-r")
-ORDER = (("single", 1), ("single", 2), ("single", 3), ("multi", 1), ("multi", 2), ("multi", 3))
-"""Conditions and seeds; a run that ends early has the condition of the paper's claim whole."""
+ORDER = (("single", 1), ("multi", 1), ("single", 2), ("single", 3), ("multi", 2), ("multi", 3))
+"""Conditions and seeds, so that a run that ends early has seen both conditions, and the first more often."""
 CROSS_ENTROPY = CaptionerConfig(
     width=96, heads=4, refining_layers=1, dropout=0.1, longest=30, batch=48, learning_rate=3e-3, self_critical_epochs=0
 )
@@ -44,7 +44,7 @@ SELF_CRITICAL_EPOCHS = {"single": 4, "multi": 2}
 SELF_CRITICAL = replace(
     CROSS_ENTROPY,
     cross_entropy_epochs=0,
-    self_critical_learning_rate=2e-4,
+    self_critical_learning_rate=5e-4,
     batch=24,
     samples=4,
 )
