@@ -8,6 +8,7 @@ the text precision, both as scale · cosine; InfoMetIC is their sum, InfoMetIC+ 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -60,9 +61,9 @@ class RegionMetric(VisualMetric):
 
         return work.once("tagged words", lambda: tag_words(work.captions.candidates))
 
+    @abstractmethod
     def judged(self, work: Workspace) -> dict[int, Judgement]:
         """Judgements by row, for the captions whose picture could be read."""
-        raise NotImplementedError
 
     def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
         from caplens.text.words import PARSERS, tagger
