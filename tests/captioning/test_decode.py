@@ -33,11 +33,13 @@ def memory(model: AoANet) -> Memory:
 
 
 def log_probability(model: AoANet, memory: Memory, picture: int, words: list[int]) -> float:
-    """Of a whole caption, end included, by teacher forcing."""
+    """Of a whole caption, end included, by teacher forcing, among captions without unknown words."""
     one = Memory(*(tensor[picture : picture + 1] for tensor in memory))
     with torch.no_grad():
-        scores = model(one, pack_sequence([torch.tensor([END, *words[:-1]])]))
-    return sum(float(scores[position, word]) for position, word in enumerate(words))
+        chances = model(one, pack_sequence([torch.tensor([END, *words[:-1]])])).exp()
+    chances[:, UNKNOWN] = 0
+    chances /= chances.sum(dim=1, keepdim=True)
+    return sum(math.log(chances[position, word]) for position, word in enumerate(words))
 
 
 def all_captions() -> list[list[int]]:
@@ -74,6 +76,12 @@ def test_samples_follow_the_model(model: AoANet, memory: Memory) -> None:
     expected = expected / expected.sum(dim=1, keepdim=True)
     counts = torch.stack([(decoded.words[:, 0].view(3, 2000) == word).sum(dim=1) for word in range(5)], dim=1) / 2000
     assert torch.allclose(counts, expected, atol=0.05)
+
+
+def test_a_teacher_cannot_move_probability_to_the_word_that_is_never_said(model: AoANet, memory: Memory) -> None:
+    decoded = sample(model, memory.repeat(50), LONGEST, torch.Generator().manual_seed(6))
+    (gradient,) = torch.autograd.grad(decoded.log_probabilities.sum(), model.predict.bias)
+    assert abs(gradient[UNKNOWN]) < 1e-4 < gradient.abs().max()
 
 
 def test_vocabulary_round_trip() -> None:

@@ -101,5 +101,9 @@ def beam_search(model: AoANet, memory: Memory, longest: int, beam: int = 3) -> T
 
 
 def _without_unknown(scores: Tensor) -> Tensor:
-    """Nobody wants to read `<unknown>`: it is never said."""
-    return scores.index_fill(1, torch.tensor([UNKNOWN], device=scores.device), -torch.inf)
+    """Nobody wants to read `<unknown>`: it is never said, and its probability goes to the words that can be.
+
+    What is left must sum to one. Otherwise a teacher that lowers whatever was drawn raises what is never drawn, until
+    hardly any probability is left for real words.
+    """
+    return scores.index_fill(1, torch.tensor([UNKNOWN], device=scores.device), -torch.inf).log_softmax(dim=-1)
