@@ -40,11 +40,11 @@ CROSS_ENTROPY = CaptionerConfig(
 )
 EPOCHS = {"single": 8, "multi": 4}
 """Of cross entropy: a picture of the single condition has a fifth of the captions."""
-SELF_CRITICAL_EPOCHS = {"single": 4, "multi": 2}
+SELF_CRITICAL_EPOCHS = {"single": 10, "multi": 5}
 SELF_CRITICAL = replace(
     CROSS_ENTROPY,
     cross_entropy_epochs=0,
-    self_critical_learning_rate=5e-4,
+    self_critical_learning_rate=2e-4,
     batch=24,
     samples=4,
 )

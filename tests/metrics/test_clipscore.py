@@ -19,22 +19,10 @@ pytest.importorskip("transformers")
 
 from tests.encoders.random_clip import random_encoder
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CANDIDATES = ["the cat", "a dog on the cat", "", "the the the"]
 REFERENCES = [["the cat", "cats"], ["dog"], ["a cat on the dog", "the"], ["on", "the on", "cat"]]
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> list[str]:
-    rng = np.random.default_rng(0)
-    paths = [tmp_path / f"{number}.png" for number in range(4)]
-    for path in paths:
-        Image.fromarray(rng.integers(0, 255, (6, 5, 3), np.uint8)).resize((50, 60)).save(path)
-    return [str(path) for path in paths]
 
 
 def cosine(one: np.ndarray, two: np.ndarray) -> float:

@@ -20,13 +20,10 @@ pytest.importorskip("transformers")
 from tests.encoders.random_clip import random_encoder
 from tests.vision.test_video import write_video
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CANDIDATES = ["the cat", "a dog on the cat", "the"]
 REFERENCES = [["the cat", "cats on dog"], ["dog"], ["a cat on the dog", "the"]]
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")

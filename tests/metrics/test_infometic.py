@@ -28,22 +28,10 @@ from caplens.metrics.infometic import LEAST_ALPHA
 from caplens.text.words import split_words
 from caplens.vision.regions import GridProposer, choose_regions
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CANDIDATES = ["the cat on the dog", "a dog", "", "cat cat cat"]
 NAMES = ["infometic", "infometic-p", "infometic-r", "infometic-plus"]
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> list[str]:
-    rng = np.random.default_rng(0)
-    paths = [tmp_path / f"{number}.png" for number in range(4)]
-    for path in paths:
-        Image.fromarray(rng.integers(0, 255, (6, 5, 3), np.uint8)).resize((50, 60)).save(path)
-    return [str(path) for path in paths]
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,30 +9,22 @@ import numpy as np
 from caplens.bench.figures import CorpusFigure, Figure, MeanFigure, RatingFigure
 from caplens.bench.plots import Bar, Line, against_ratings, forest, lines
 from caplens.bench.run import LEVEL, BenchReport, Measured, SetReport
+from caplens.report.html import fill
 
-TEMPLATES = Path(__file__).parent / "templates"
 MOST_LINES = 14
 
 
 def render(report: BenchReport) -> str:
     """The page as text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("bench.html").render(
+    return fill(
+        "bench.html",
+        styles=("bench.css",),
+        title="Agreement with people",
         report=report,
         summary=_summary(report),
         sets=[_set_view(part) for part in report.sets if part.measured],
         empty=[part for part in report.sets if not part.measured],
         level=LEVEL,
-        version=version("caplens"),
-        style=(TEMPLATES / "bench.css").read_text("utf-8"),
     )
 
 

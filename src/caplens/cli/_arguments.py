@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from caplens.errors import InputError
+
+if TYPE_CHECKING:
+    from caplens.captions import CaptionSet
 
 References = Annotated[
     Path | None,
@@ -60,22 +64,28 @@ def _typed(text: str) -> Any:
     return text
 
 
-def split_names(names: str) -> list[str]:
+def split_names(names: str | None) -> list[str]:
     """
     >>> split_names("bleu, cider-d,")
     ['bleu', 'cider-d']
     """
-    return [name.strip() for name in names.split(",") if name.strip()]
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
-def default_metrics(references: bool, visual: bool) -> list[str]:
-    """What to compute when nobody said: the quick metrics that run on what is given."""
-    from caplens.metrics import GROUPS, known_metrics
+def choose_metrics(asked: Sequence[str], captions: CaptionSet) -> list[str]:
+    """What was asked for, or else the quick metrics that run on what is given."""
+    if asked:
+        return list(asked)
+    if captions.references is not None:
+        return ["bleu", "rouge-l", "meteor", "cider-d", "cider-r"]
+    if captions.images is not None or captions.videos is not None:
+        return ["clip-s", "pac-s"]
+    return ["length"]
 
-    if references:
-        wanted = ["bleu", "rouge-l", "meteor", "cider-d", "cider-r"]
-    elif visual:
-        wanted = ["clip-s", "pac-s"]
-    else:
-        wanted = ["length"]
-    return [name for name in wanted if name in GROUPS or name in known_metrics()]
+
+def name_failures(errors: Mapping[str, str], asked: Sequence[str]) -> None:
+    """Say which metrics were not computed and why; whoever asked for them gets exit code 2."""
+    for name, reason in errors.items():
+        print(f"{name} was not computed: {reason}", file=sys.stderr)
+    if asked and errors:
+        raise typer.Exit(2)

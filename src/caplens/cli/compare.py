@@ -17,7 +17,8 @@ from caplens.cli._arguments import (
     Options,
     References,
     Videos,
-    default_metrics,
+    choose_metrics,
+    name_failures,
     read_options,
     split_names,
 )
@@ -56,10 +57,8 @@ def command(
         name: read_captions(path, references, images, videos)
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
-    first = next(iter(systems.values()))
-    asked = split_names(metrics) if metrics is not None else []
-    visual = first.images is not None or first.videos is not None
-    names = asked or default_metrics(first.references is not None, visual)
+    asked = split_names(metrics)
+    names = choose_metrics(asked, next(iter(systems.values())))
     with progress_bar() as progress:
         found = compare(
             systems,
@@ -75,10 +74,7 @@ def command(
     say(json, f"{found.captions:,} captions, {samples:,} draws, seed {seed}; * p < {SIGNIFICANT}, ** p < 0.01 (swap)")
     for metric in found.metrics.values():
         say(json, metric.signature)
-    for name, reason in found.errors.items():
-        print(f"{name} was not computed: {reason}", file=sys.stderr)
-    if asked and found.errors:
-        raise typer.Exit(2)
+    name_failures(found.errors, asked)
     if fail_if_worse and found.worse():
         for system, name in found.worse():
             print(f"{system} is significantly worse than {found.systems[0]} in {name}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,8 @@ from caplens.cli._arguments import (
     Options,
     References,
     Videos,
-    default_metrics,
+    choose_metrics,
+    name_failures,
     read_options,
     split_names,
 )
@@ -44,9 +44,8 @@ def command(
     from caplens.report.table import SCORE_COLUMNS, SCORE_NUMBERS, score_rows
 
     captions = read_captions(predictions, references, images, videos)
-    asked = split_names(metrics) if metrics is not None else []
-    visual = captions.images is not None or captions.videos is not None
-    names = asked or default_metrics(captions.references is not None, visual)
+    asked = split_names(metrics)
+    names = choose_metrics(asked, captions)
     with progress_bar() as progress:
         report = evaluate(
             captions, metrics=names, progress=progress, strict=strict, **read_options(option, encoder, allow_urls)
@@ -61,7 +60,4 @@ def command(
     for target in (html, None if json == "-" else json):
         if target is not None:
             say(json, f"wrote {target}")
-    for name, reason in report.errors.items():
-        print(f"{name} was not computed: {reason}", file=sys.stderr)
-    if asked and report.errors:
-        raise typer.Exit(2)
+    name_failures(report.errors, asked)

@@ -47,7 +47,9 @@ def render(report: Report, title: str) -> str:
     )
 
 
-def fill(template: str, styles: Sequence[str], scripts: Sequence[str], data: dict[str, Any], **values: Any) -> str:
+def fill(
+    template: str, styles: Sequence[str], scripts: Sequence[str] = (), data: dict[str, Any] | None = None, **values: Any
+) -> str:
     """A template with its styles, its scripts and what they work on, as one text that needs nothing else."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -62,7 +64,7 @@ def fill(template: str, styles: Sequence[str], scripts: Sequence[str], data: dic
         version=version("caplens"),
         style="".join((TEMPLATES / name).read_text("utf-8") for name in styles),
         script="".join((TEMPLATES / name).read_text("utf-8") for name in scripts),
-        data=_for_script(data),
+        data=_for_script(data or {}),
         **values,
     )
     # Half a character (a lone surrogate) cannot be written as UTF-8; the page shows a question mark.
