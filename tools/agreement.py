@@ -166,13 +166,7 @@ def _section(part: SetReport) -> str:
         lines.append(_matrix(part, figures))
     else:
         lines += [_figure(part, figure) for figure in figures]
-    remarks = {
-        f"{row.metric}, {comparison.published.source}: {comparison.published.remark}"
-        for row in part.measured
-        for comparison in row.comparisons
-        if comparison.status == "not reproduced" and comparison.published.remark
-    }
-    lines += [f"≠ {remark}.\n" for remark in sorted(remarks)]
+    lines += [f"≠ {line}.\n" for line in part.differences()]
     if part.skipped:
         reasons: dict[str, list[str]] = {}
         for name, reason in part.skipped.items():

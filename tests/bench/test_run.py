@@ -173,6 +173,14 @@ def test_published_values_cite_paper_and_table_and_know_the_tolerance() -> None:
     assert compare("flickr8k-expert", "tau-c", "", "length", "length|…", 0.4) == []
 
 
+def test_a_figure_that_is_not_the_printed_one_gets_a_reason(data: DataFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "name", "spice")  # toy captions under names that are in print
+    monkeypatch.setattr(Overlap, "name", "meteor")
+    lines = measure(data, Counting(), Overlap())["flickr8k-expert"].differences()
+    assert any(line.startswith("spice, Sarto") and "docs/spice.md" in line for line in lines)
+    assert any(line.startswith("meteor, Sarto") and "one decimal" in line for line in lines)
+
+
 def test_other_weights_or_another_protocol_have_nothing_in_print() -> None:
     assert look_up("flickr8k-expert", "tau-c", "", "clip-s", "clip-s|encoder:embedded") == []
     assert look_up("flickr8k-expert", "tau-c", "", "clip-s", "clip-s|encoder:ViT-B-32")

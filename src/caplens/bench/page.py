@@ -78,6 +78,7 @@ def _set_view(part: SetReport) -> dict[str, Any]:
         "categories": _categories(part),
         "ratings": _rating_plots(part),
         "skipped": part.skipped,
+        "differences": part.differences(),
         "signatures": {name: scored.signature for name, scored in part.scored.items()},
     }
 

@@ -23,7 +23,7 @@ class Published:
     """Where the tolerance comes from."""
     scale: float
     remark: str
-    """What is known about a difference; empty where nothing is."""
+    """What is known about the metric's difference; empty where nothing is but the reason for the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def look_up(rating_set: str, figure: str, protocol: str, metric: str, signature:
             tolerance=table["tolerance"],
             why=table["why"],
             scale=table["scale"],
-            remark=table.get("remarks", {}).get(metric, ""),
+            remark=table.get("remarks", {}).get(metric) or content["remarks"].get(metric, ""),
         )
         for table in content["tables"]
         if table["set"] == rating_set

@@ -103,6 +103,18 @@ class SetReport:
                 return row.estimate.value * row.figure.scale
         raise KeyError(f"{metric} has no {figure} on {self.rating_set.name}")
 
+    def differences(self) -> list[str]:
+        """Why figures are not those in print: a line per source and reason, with the metrics it holds for."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for row in self.measured:
+            for comparison in row.comparisons:
+                if comparison.status == "not reproduced":
+                    printed = comparison.published
+                    metrics = reasons.setdefault((printed.source, printed.remark or printed.why), [])
+                    if row.metric not in metrics:
+                        metrics.append(row.metric)
+        return [f"{', '.join(metrics)}, {source}: {reason}" for (source, reason), metrics in sorted(reasons.items())]
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "set": self.rating_set.name,
@@ -114,6 +126,7 @@ class SetReport:
             "metrics": {name: scored.signature for name, scored in self.scored.items()},
             "skipped": dict(self.skipped),
             "figures": [row.to_dict() for row in self.measured],
+            "differences": self.differences(),
             "p_values": [
                 {"figure": figure, "better": better, "worse": worse, "p": p}
                 for (figure, better, worse), p in self.p_values.items()
