@@ -132,8 +132,8 @@ class Experiment:
         found = []
         for condition, seed, teacher in self.steps():
             folder = self.folder(condition, seed, teacher)
-            if (folder / "curve.jsonl").exists() and (folder / "minutes.txt").exists():
-                said = json.loads((folder / "said.json").read_text()) if (folder / "said.json").exists() else []
+            if (folder / "said.json").exists():
+                said = json.loads((folder / "said.json").read_text())
                 minutes = float((folder / "minutes.txt").read_text())
                 curve = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
                 found.append(Outcome(condition, seed, teacher, said, minutes, curve))
