@@ -17,6 +17,7 @@ from scipy.io import savemat
 from caplens.bench.base import Task, find_sets, known_sets
 from caplens.bench.data import DataFolders
 from caplens.bench.figures import PairFigure, RatingFigure, Scored, Trial
+from caplens.bench.sets import retrieval
 from caplens.bench.sets.captokeneval import overlap
 from caplens.bench.sets.distraction import person_phrase, scene_phrase
 from caplens.errors import InputError, MissingData
@@ -353,6 +354,29 @@ def test_nocaps_retrieval_counts_ties_against_the_metric(tmp_path: Path, write: 
     assert value(task, "image to text, R@1", with_scores(table)) == pytest.approx(1 / 3)
     assert value(task, "image to text, R@5", with_scores(table)) == 1
     assert value(task, "text to image, R@1", with_scores(table)) == pytest.approx(2 / 3)
+
+
+def test_retrieval_over_the_whole_split_takes_every_caption_in_pieces(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrieval, "PAIRS_PER_TRIAL", 6)
+    captions = {"a.jpg": ["a", "aa"], "b.jpg": ["b"]}
+    write("flickr8k_captions.json", {name: {"split": "test", "captions": own} for name, own in captions.items()})
+    retrieval_photos(tmp_path, list(captions))
+    assert len(load("retrieval-flickr8k-whole", tmp_path).trials) == 1
+    monkeypatch.setattr(retrieval, "PAIRS_PER_TRIAL", 5)
+    task = load("retrieval-flickr8k-whole", tmp_path)
+    assert [[Path(str(path)).name for path in trial.images or []] for trial in task.trials] == [
+        ["a.jpg"] * 3,
+        ["b.jpg"] * 3,
+    ]
+    # Photo a finds "aa" before "b"; photo b ties with "a". "a" fits b better, the two others find their photo.
+    scored = with_scores([1.0, 4, 3], [2, 0, 2])
+    assert value(task, "image to text, R@1", scored) == 0.5
+    scored = with_scores([1.0, 4, 1], [2, 0, 2])
+    assert value(task, "text to image, R@1", scored) == pytest.approx(2 / 3)
+    lost = with_scores([1.0, 4, 1], [np.nan] * 3)
+    assert value(task, "image to text, R@1", lost) == 1
 
 
 def test_flickr_retrieval_without_photos_says_so(tmp_path: Path, write: Write) -> None:

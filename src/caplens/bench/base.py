@@ -57,6 +57,8 @@ class RatingSet(ABC):
     files: ClassVar[tuple[tuple[str, ...], ...]]
     """Each needed file as a tuple of the names it is known by."""
     paper: ClassVar[str]
+    only_when_named: ClassVar[bool] = False
+    """Whether `caplens bench all` leaves it out, because it is too long for slow metrics."""
 
     @abstractmethod
     def load(self, data: DataFolders) -> Task:

@@ -70,7 +70,7 @@ def command(
             "no rating set was named", remedy="`caplens bench list --data DIR` shows them; or give --ratings"
         )
     elif names == ["all"]:
-        chosen = [found for found in known_sets().values() if found.found(folders)]
+        chosen = [found for found in known_sets().values() if found.found(folders) and not found.only_when_named]
         if not chosen:
             raise InputError("no rating set was found", remedy="name a folder that holds some: --data DIR")
     else:

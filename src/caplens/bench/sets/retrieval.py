@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
+from caplens.bench.agreement import Ints
 from caplens.bench.base import RatingSet, Task, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
 from caplens.bench.figures import Figure, ItemFigure, Scored
@@ -18,55 +20,60 @@ from caplens.metrics.base import Floats
 
 POOL = 300
 DEPTHS = (1, 5, 10)
+PAIRS_PER_TRIAL = 100_000
+"""Pairs that a metric is given at once: five million would not fit into memory."""
 
 
 class Retrieval(RatingSet):
     """Every photo of a pool with every caption; recall at 1, 5 and 10, both ways."""
 
+    most_photos: ClassVar[int | None] = POOL
+    captions_each: ClassVar[int | None] = 1
     protocol = (
         f"{POOL} photos with their first caption each, every photo scored with every caption ({POOL * POOL:,} pairs); "
         "R@k: share of queries whose own partner is among the k best, a tie with a wrong partner counting against; "
         "only metrics that look at the picture and need no references"
     )
 
-    def pool(self, data: DataFolders, path: Path, captions: Sequence[tuple[str, str]]) -> Task:
-        found = [(picture, caption) for name, caption in captions if (picture := data.picture(name)) is not None]
-        found = found[:POOL]
+    def pool(self, data: DataFolders, path: Path, captions: Sequence[tuple[str, Sequence[str]]]) -> Task:
+        """Every photo that is here, up to the size of the pool, with every caption of all of them."""
+        there = ((data.picture(name), listed[: self.captions_each]) for name, listed in captions)
+        found = [(picture, listed) for picture, listed in there if picture is not None][: self.most_photos]
         if len(found) < 2:
             raise MissingData(
                 f"{self.title}: the photos named in {path} are not below the data folders. Get them: {self.home}"
             )
-        pictures, texts = zip(*found, strict=True)
-        size = len(found)
-        every_pair = CaptionSet(
-            ids=[f"{photo} {text}" for photo in range(size) for text in range(size)],
-            candidates=[text for _ in pictures for text in texts],
-            images=[picture for picture in pictures for _ in texts],
-            source=path.name,
-        )
+        pictures = [picture for picture, _ in found]
+        texts = [text for _, listed in found for text in listed]
+        owner = np.repeat(np.arange(len(found), dtype=np.int32), [len(listed) for _, listed in found])
+        together = max(1, PAIRS_PER_TRIAL // len(texts))
+        trials = [
+            CaptionSet(
+                ids=[f"{photo} {text}" for photo in range(start, end) for text in range(len(texts))],
+                candidates=texts * (end - start),
+                images=[picture for picture in pictures[start:end] for _ in texts],
+                source=path.name,
+            )
+            for start in range(0, len(found), together)
+            for end in [min(start + together, len(found))]
+        ]
         figures: list[Figure] = []
-        for direction in ("image to text", "text to image"):
+        for direction, units in (("image to text", np.arange(len(found), dtype=np.int32)), ("text to image", owner)):
             for depth in DEPTHS:
-                judge = partial(_hits, size=size, direction=direction, depth=depth)
-                figures.append(
-                    ItemFigure(
-                        key=f"{direction}, R@{depth}",
-                        headline=depth == 1,
-                        units=np.arange(size, dtype=np.int32),
-                        judge=judge,
-                    )
-                )
-        return Task([every_pair], size, figures, f"pool:{size}|captions:1|ties:against", sources=(path,))
+                judge = partial(_hits, owner=owner, direction=direction, depth=depth)
+                figures.append(ItemFigure(key=f"{direction}, R@{depth}", headline=depth == 1, units=units, judge=judge))
+        most = max(len(listed) for _, listed in found)
+        signature = f"pool:{len(found)}|captions:{most}|ties:against"
+        return Task(trials, len(found), figures, signature, sources=(path,))
 
 
-def _hits(scored: Scored, size: int, direction: str, depth: int) -> Floats:
-    table = scored.scores(0).reshape(size, size)
-    if direction == "text to image":
-        table = table.T
-    own = np.diag(table)
-    # A query's partner ranks behind every wrong answer that scores at least as high.
-    rank = (table >= own[:, None]).sum(axis=1)
-    return np.where(np.isnan(own), np.nan, (rank <= depth).astype(np.float64))
+def _hits(scored: Scored, owner: Ints, direction: str, depth: int) -> Floats:
+    """1 for every query whose partner ranks within the depth, behind every wrong answer that scores as high."""
+    table = np.concatenate([scored.scores(trial) for trial in range(len(scored.trials))]).reshape(-1, len(owner))
+    own = np.where(owner == np.arange(len(table))[:, None], table, -np.inf)
+    best = own.max(axis=1, keepdims=True) if direction == "image to text" else own.max(axis=0, keepdims=True)
+    ahead = ((table >= best) & (own == -np.inf)).sum(axis=1 if direction == "image to text" else 0)
+    return np.where(np.isnan(best.ravel()), np.nan, (ahead < depth).astype(np.float64))
 
 
 @rating_set
@@ -83,7 +90,7 @@ class NocapsRetrieval(Retrieval):
         path = self.require(data, *self.files[0])
         captions = coco_references(path)
         require_rows(len(captions), self.title, path)
-        return self.pool(data, path, [(name, texts[0]) for name, texts in captions.items()])
+        return self.pool(data, path, [(name, texts) for name, texts in captions.items()])
 
 
 @rating_set
@@ -103,11 +110,26 @@ class Flickr8kRetrieval(Retrieval):
         content = read_json(path)
         if "images" in content:
             captions = [
-                (image["filename"], image["sentences"][0]["raw"])
+                (image["filename"], [sentence["raw"] for sentence in image["sentences"]])
                 for image in content["images"]
                 if image["split"] == "test"
             ]
         else:
-            captions = [(name, entry["captions"][0]) for name, entry in content.items() if entry["split"] == "test"]
+            captions = [(name, entry["captions"]) for name, entry in content.items() if entry["split"] == "test"]
         require_rows(len(captions), self.title, path)
         return self.pool(data, path, captions)
+
+
+@rating_set
+class WholeFlickr8kRetrieval(Flickr8kRetrieval):
+    name = "retrieval-flickr8k-whole"
+    title = "Flickr8k retrieval, whole test split"
+    what = "all 1,000 test photos of Flickr8k and all their captions, as papers on joint spaces report it"
+    protocol = (
+        "every photo scored with each of the 5,000 captions (5 million pairs: hours for a slow metric, so it runs only "
+        "when named); R@k: share of captions whose photo, and of photos one of whose captions, is among "
+        "the k best, a tie with a wrong partner counting against"
+    )
+    only_when_named = True
+    most_photos = None
+    captions_each = None
