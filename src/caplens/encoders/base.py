@@ -7,7 +7,7 @@ projection, and projects; sorting, padding, batching and decoding ahead are done
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Encoder(ABC):
     """How pictures are brought to size, in words that go into the cache key."""
     prompt: str = ""
     """What stands before a caption when nothing else is asked for."""
-    image_batch: int = 32
+    image_batch: int = 16
     scale: float = 100.0
     """1/τ: what its contrastive training multiplied cosines with at the end; 100 for CLIP."""
 
@@ -134,9 +134,9 @@ class Encoder(ABC):
             yield from self.image_features(batch)
 
     def _batches(self, prepared: Iterable[Vectors]) -> Iterator[Vectors]:
-        waiting = iter(prepared)
+        waiting, room = iter(prepared), BatchRoom(self.image_batch)
         while batch := list(islice(waiting, self.image_batch)):
-            yield np.stack(batch)
+            yield room.stack(batch)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One vector per text; equal texts are encoded once."""
@@ -161,7 +161,21 @@ class Encoder(ABC):
 
     def truncated(self, texts: Iterable[str]) -> int:
         """How many texts are longer than the context and lose their end."""
-        return sum(self.tokenise(text)[1] for text in texts)
+        return sum(count for text, count in Counter(texts).items() if self.tokenise(text)[1])
+
+
+class BatchRoom:
+    """Memory for a batch of pictures, used again by the next one: fresh memory can cost more than filling it."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._room: Vectors | None = None
+
+    def stack(self, pixels: Sequence[Vectors]) -> Vectors:
+        """The pictures as one array, good until the next call."""
+        if self._room is None:
+            self._room = np.empty((self._size, *pixels[0].shape), np.float32)
+        return np.stack(pixels, out=self._room[: len(pixels)])
 
 
 def length_batches(sequences: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
@@ -180,7 +194,7 @@ def length_batches(sequences: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[
         yield batch
 
 
-def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth: int = 64) -> Iterator[T]:
+def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth: int = 32) -> Iterator[T]:
     """`map` whose next results are made in threads while the caller is busy with the present one."""
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[T]] = deque()

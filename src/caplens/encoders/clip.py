@@ -17,6 +17,7 @@ from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
 from caplens.encoders.clip_layouts import State, read_state, to_hub
 from caplens.encoders.clip_tokens import ClipTokeniser
 from caplens.errors import InputError, MissingData
+from caplens.vision.images import scaled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -142,8 +143,7 @@ def centre_crop(image: Image, size: int, mean: Vectors, std: Vectors) -> Vectors
         width, height = int(size * width / height), size
     image = image.resize((width, height), Pillow.Resampling.BICUBIC)
     left, top = round((width - size) / 2.0), round((height - size) / 2.0)
-    square = np.asarray(image.crop((left, top, left + size, top + size)), np.float32) / np.float32(255)
-    return np.ascontiguousarray(((square - mean) / std).transpose(2, 0, 1))
+    return scaled(image.crop((left, top, left + size, top + size)), mean, std)
 
 
 def load_clip(

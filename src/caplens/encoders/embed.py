@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from caplens.captions import Media, media_name
-from caplens.encoders.base import Encoder, TokenVectors, Vectors, ahead
+from caplens.encoders.base import BatchRoom, Encoder, TokenVectors, Vectors, ahead
 from caplens.encoders.cache import EmbeddingCache, key_of
 from caplens.errors import InputError
 from caplens.vision.fetch import is_url
@@ -80,13 +80,14 @@ class Embedder:
         failures: dict[int, str] = {}
         self.missing(media, "image", failures)
         waiting: list[tuple[list[int], bytes, Vectors]] = []
+        room = BatchRoom(self.encoder.image_batch)
         done = 0
 
         def flush() -> None:
             nonlocal done
             if not waiting:
                 return
-            made = encode(np.stack([pixels for _, _, pixels in waiting]))
+            made = encode(room.stack([pixels for _, _, pixels in waiting]))
             new = [row.reshape(-1, row.shape[-1]) for row in made]
             self.cache.put({key: matrix for (_, key, _), matrix in zip(waiting, new, strict=True)})
             found.extend((places, matrix) for (places, _, _), matrix in zip(waiting, new, strict=True))

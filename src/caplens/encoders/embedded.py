@@ -21,6 +21,7 @@ from caplens import weights
 from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
 from caplens.encoders.parts import mean_under
 from caplens.errors import InputError, MissingData
+from caplens.vision.images import scaled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -176,8 +177,7 @@ class Backbones:
         """The whole picture, squeezed to a square: a caption may be about its edge."""
         from PIL import Image as Pillow
 
-        square = np.asarray(image.resize((SIZE, SIZE), Pillow.Resampling.BICUBIC), np.float32) / np.float32(255)
-        return np.ascontiguousarray(((square - MEAN) / STD).transpose(2, 0, 1))
+        return scaled(image.resize((SIZE, SIZE), Pillow.Resampling.BICUBIC), MEAN, STD)
 
     def image_features(self, batch: Vectors) -> Vectors:
         """Class token, mean patch and mean patch of the second backbone, side by side."""

@@ -9,6 +9,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.captions import BinarySource, Media, media_name
 from caplens.errors import InputError
@@ -114,6 +115,15 @@ def to_rgb(picture: Image) -> Image:
         grey = np.clip(np.rint(values), 0, 255).astype(np.uint8)
         return Image.fromarray(grey).convert("RGB")
     return picture.convert("RGB")
+
+
+def scaled(picture: Image, mean: NDArray[np.float32], std: NDArray[np.float32]) -> NDArray[np.float32]:
+    """An RGB picture as channels of (value / 255 - mean) / std, worked out in place."""
+    channels = np.asarray(picture).transpose(2, 0, 1)
+    made: NDArray[np.float32] = np.divide(channels, np.float32(255), dtype=np.float32, order="C")
+    made -= mean[:, None, None]
+    made /= std[:, None, None]
+    return made
 
 
 def first_line(error: BaseException) -> str:
