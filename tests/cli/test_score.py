@@ -70,6 +70,7 @@ def test_a_metric_asked_for_that_cannot_run_gives_2_after_the_others_are_written
     assert "toy-blind was not computed: toy-blind looks at the image" in shown.stderr
     assert "toy-weightless lacks its weights" in shown.stderr
     assert "2 of 3" in shown.stdout
+    assert "no score for y: the <picture> cannot be read" in shown.stderr
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["metrics"]["toy-picky"]["failures"] == {"y": "the <picture> cannot be read"}
 

@@ -86,8 +86,8 @@ def decode_image(data: bytes, name: str) -> Image:
                 return to_rgb(ImageOps.exif_transpose(picture))
     except InputError:
         raise
-    except Image.DecompressionBombError as error:
-        raise InputError(f"would unpack to too many pixels ({first_line(error)})", where=name) from None
+    except Image.DecompressionBombError:
+        raise InputError("would unpack to too many pixels", where=name, remedy="reduce the picture") from None
     except UnidentifiedImageError:
         raise InputError("is not a picture in a known format", where=name) from None
     except Exception as error:  # decoders raise whatever the damaged byte happens to break

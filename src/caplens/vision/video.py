@@ -94,7 +94,7 @@ def frames(media: Media, sampling: Sampling, *, allow_urls: bool = False) -> Ite
         failure = error
     # A film that breaks off late has been seen for the most part; one that never showed a frame has not.
     if given == 0:
-        reason = f"cannot be decoded ({first_line(failure)})" if failure else "has no frames"
+        reason = f"cannot be decoded ({_said(failure)})" if failure else "has no frames"
         raise InputError(reason, where=name)
 
 
@@ -123,4 +123,9 @@ def _count_frames(source: str | io.BytesIO, name: str) -> int:
                 raise InputError("has no video stream", where=name)
             return sum(1 for packet in container.demux(container.streams.video[0]) if packet.size)
     except (av.error.FFmpegError, OSError, ValueError) as error:
-        raise InputError(f"cannot be decoded ({first_line(error)})", where=name) from None
+        raise InputError(f"cannot be decoded ({_said(error)})", where=name) from None
+
+
+def _said(error: Exception) -> str:
+    """What FFmpeg says, without its number and the address that was opened."""
+    return str(getattr(error, "strerror", None) or first_line(error))
