@@ -2,7 +2,8 @@
 
 Run it again after the weights change: python tools/infometic_standing.py FLICKR8K_FOLDER FEATURES
 FEATURES is the folder of `caplens train infometic --features`; what is missing there is made. Then it prints, for
-captions of the test photos with one word replaced, how many of the replaced and of the other words are called wrong.
+captions of the test photos with one word replaced and for captions of other photos, how many of the words are called
+wrong. In a caption of another photo those words count as wrong that no caption of the photo uses.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from caplens.errors import CaplensWarning
 from caplens.files import write_atomically
 from caplens.metrics.base import Workspace, silent
 from caplens.metrics.infometic import InfoMetic
-from caplens.metrics.standing import SCORES, place, standing_of
+from caplens.metrics.standing import SCORES, place, standing_of, word_weight
 from caplens.training.grounded import frequent_words, pollute_all, region_features, tagged
+from caplens.training.infometic import nearest
 from caplens.training.pairs import read_pairs
 
 LEVELS = 41
@@ -66,9 +68,17 @@ def measure(folder: Path, features: Path) -> None:
     texts = [text for found in by_photo.values() for text in found]
     rows = [number for number, found in enumerate(by_photo.values()) for _ in found]
     details = explain(folder, features, "val", list(by_photo), rows, texts)
-    values: dict[str, list[float]] = {key: [entry[key] or 0.0 for entry in details] for key in SCORES}
-    values["word"] = [len(judged(entry)) * (word["score"] or 0.0) for entry in details for word in judged(entry)]
+    scale = InfoMetic().loaded().scale
+    values: dict[str, list[float]] = {
+        key: [(entry[key] or 0.0) + scale * entry["cosine"] for entry in details] for key in SCORES
+    }
+    values["word"] = [
+        word_weight(word["score"] or 0.0, len(judged(entry)), entry["cosine"])
+        for entry in details
+        for word in judged(entry)
+    ]
     content = {
+        "scale": scale,
         "weights": InfoMetic().grounding().weights_hash,
         "from": f"{len(texts):,} captions by people of {len(by_photo):,} Flickr8k validation photos",
         **{key: np.quantile(found, np.linspace(0, 1, LEVELS)).round(4).tolist() for key, found in values.items()},
@@ -78,24 +88,47 @@ def measure(folder: Path, features: Path) -> None:
 
 
 def check(folder: Path, features: Path) -> None:
-    """Replace a word in one caption of each test photo, and see what readers are told."""
+    """What readers are told about captions of the test photos: with one word replaced, and of other photos."""
     pairs = read_pairs(folder / "flickr8k_captions.json", ())
     frequent = frequent_words(tagged([text for texts in pairs.train.values() for text in texts]))
     by_photo = {row: tagged(texts) for row, texts in enumerate(pairs.test.values())}
     words, rows, changed = pollute_all(by_photo, frequent, 1, 0)
     texts = [" ".join(word.text for word in found) for found in words]
     details = explain(folder, features, "test", list(pairs.test), rows, texts)
-    for title, entries in (("at β", details), ("for readers", [reconcile(entry) for entry in details])):
-        print(f"{title:12} replaced words: {shares(entries, changed, True)}; others: {shares(entries, changed, False)}")
+    show("one word replaced", details, [{place} for place in changed])
+    firsts = [texts[0] for texts in pairs.test.values()]
+    photos = list(by_photo)
+    others = {"of a similar photo": similar(features, list(pairs.test)), "of any photo": photos[1:] + photos[:1]}
+    for title, owners in others.items():
+        details = explain(folder, features, "test", list(pairs.test), photos, [firsts[owner] for owner in owners])
+        used = [{word.text.lower() for found in by_photo[row] for word in found} for row in photos]
+        unused = [
+            {number for number, word in enumerate(entry["words"]) if word["text"].lower() not in said}
+            for entry, said in zip(details, used, strict=True)
+        ]
+        show(title, details, unused)
 
 
-def shares(entries: Sequence[Details], changed: Sequence[int], replaced: bool) -> str:
-    """How many words have which status, among the replaced ones or among the others."""
+def similar(features: Path, names: list[str]) -> list[int]:
+    """The most similar other test photo of each."""
+    metric = InfoMetic()
+    looks = region_features(metric.loaded(), metric.proposer(), features, names, features / "regions-test", silent)
+    return [int(row[0]) for row in nearest(np.stack([look.vectors[0] for look in looks]), 1)]
+
+
+def show(title: str, details: Sequence[Details], wrong: Sequence[set[int]]) -> None:
+    print(title)
+    for judge, entries in (("at β", details), ("for readers", [reconcile(entry) for entry in details])):
+        print(f"  {judge:12} wrong words: {shares(entries, wrong, True)}; others: {shares(entries, wrong, False)}")
+
+
+def shares(entries: Sequence[Details], wrong: Sequence[set[int]], among: bool) -> str:
+    """How many words have which status, among the wrong ones or among the others."""
     counts = Counter(
         word["status"]
-        for details, place_of_word in zip(entries, changed, strict=True)
+        for details, places in zip(entries, wrong, strict=True)
         for number, word in enumerate(details["words"])
-        if "status" in word and (number == place_of_word) == replaced
+        if "status" in word and (number in places) == among
     )
     return ", ".join(f"{status} {count / counts.total():.3f}" for status, count in counts.most_common())
 

@@ -73,6 +73,8 @@ class Details(TypedDict, total=False):
     recall: float | None
     """Does it say what is there?"""
     overall: float | None
+    cosine: float
+    """Of picture and caption in the encoder's space."""
     standing: dict[str, float]
     """For precision, recall and overall, the share of people's captions that score lower."""
     words: list[Word]

@@ -9,7 +9,7 @@ import pytest
 
 from caplens import weights
 from caplens.metrics import standing
-from caplens.metrics.standing import KEYS, Standing, standing_of
+from caplens.metrics.standing import FITS_FROM, KEYS, Standing, standing_of
 
 
 def test_shares_grow_with_the_score_and_stay_within_bounds() -> None:
@@ -17,6 +17,18 @@ def test_shares_grow_with_the_score_and_stay_within_bounds() -> None:
     shares = [people.share("precision", value) for value in (-5.0, 1.0, 1.5, 2.5, 99.0)]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
+
+
+def test_scores_are_compared_with_the_cosine_added() -> None:
+    people = Standing({"overall": (0.0, 10.0)}, scale=20.0)
+    assert people.of_score("overall", 1.0, 0.2) == people.share("overall", 5.0) == 0.5
+
+
+def test_words_of_a_caption_far_from_the_picture_weigh_less_and_near_ones_by_alpha_alone() -> None:
+    people = Standing({"word": (0.0, 1.0, 2.0)})
+    fitting, far, farther = (people.of_word(0.5, 2, cosine) for cosine in (0.6, 0.2, 0.0))
+    assert fitting == people.of_word(0.5, 2, FITS_FROM) == 0.5
+    assert fitting > far > farther
 
 
 def test_the_shipped_figures_are_quantiles() -> None:

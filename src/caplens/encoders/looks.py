@@ -17,6 +17,8 @@ from caplens.errors import InputError
 from caplens.vision.images import decode_image, read_media
 from caplens.vision.regions import CLUSTERS, MOST_BOXES, SAME_BOX, FileProposer, Proposer, Regions, choose_regions
 
+PICTURES_AT_ONCE = 64
+
 
 @dataclass(frozen=True)
 class Look:
@@ -42,41 +44,69 @@ def look_at(embedder: Embedder, media: Sequence[Media | None], proposer: Propose
     failures: dict[int, str] = {}
     embedder.missing(media, "image", failures)
     distinct = rows_by_media(media)
-    for done, (source, places) in enumerate(distinct.values(), start=1):
-        try:
-            looks.append(_look(embedder, source, proposer))
-        except InputError as error:
-            embedder.fail(error, places, failures)
-            continue
-        for place in places:
-            rows[place] = len(looks) - 1
-        embedder.report("pictures", done, len(distinct))
+    entries = list(distinct.values())
+    for start in range(0, len(entries), PICTURES_AT_ONCE):
+        part = [(_read(source, embedder.allow_urls), media_name(source), places)
+                for source, places in entries[start : start + PICTURES_AT_ONCE]]  # fmt: skip
+        known = _known(embedder, [data for data, *_ in part if not isinstance(data, InputError)], proposer)
+        for done, (data, name, places) in enumerate(part, start=start + 1):
+            try:
+                if isinstance(data, InputError):
+                    raise data
+                looks.append(_look(embedder, data, name, proposer, known))
+            except InputError as error:
+                embedder.fail(error, places, failures)
+                continue
+            for place in places:
+                rows[place] = len(looks) - 1
+            embedder.report("pictures", done, len(entries))
     return Looks(looks, rows, failures)
 
 
-def _look(embedder: Embedder, media: Media, proposer: Proposer) -> Look:
-    name = media_name(media)
-    data = read_media(media, allow_urls=embedder.allow_urls)
-    kept = not isinstance(proposer, FileProposer)  # a file of boxes may change under its name, and is quick to read
-    boxes_key = key_of(proposer.name, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", data)
-    known = embedder.cache.get([boxes_key]) if kept else {}
+def _read(media: Media, allow_urls: bool) -> bytes | InputError:
+    try:
+        return read_media(media, allow_urls=allow_urls)
+    except InputError as error:
+        return error
+
+
+def _known(embedder: Embedder, pictures: Sequence[bytes], proposer: Proposer) -> dict[bytes, Vectors]:
+    """What the cache has of some pictures: asked for together, which is several times quicker than one by one."""
+    if isinstance(proposer, FileProposer):  # a file of boxes may change under its name, and is quick to read
+        return {}
+    keys = {_boxes_key(proposer, data): data for data in pictures}
+    boxes = embedder.cache.get(keys)
+    vectors = [_vectors_key(embedder, _unpack(table), keys[key]) for key, table in boxes.items()]
+    return boxes | embedder.cache.get(vectors)
+
+
+def _look(embedder: Embedder, data: bytes, name: str, proposer: Proposer, known: dict[bytes, Vectors]) -> Look:
+    boxes_key = _boxes_key(proposer, data)
     image = None
     if boxes_key in known:
         regions = _unpack(known[boxes_key])
     else:
         image = decode_image(data, name)
-        regions = choose_regions(proposer(image, Path(name).stem))
-        if kept:
-            embedder.cache.put({boxes_key: _pack(regions)})
-            regions = _unpack(_pack(regions))  # as exact as the next time
-    encoder = embedder.encoder
-    kind = f"regions {hashlib.sha256(regions.boxes.astype(np.float32).tobytes()).hexdigest()}"
-    key = key_of(encoder.identity + encoder.preprocessing, kind, data)
-    found = embedder.cache.get([key])
+        table = _pack(choose_regions(proposer(image, Path(name).stem)))
+        if not isinstance(proposer, FileProposer):
+            embedder.cache.put({boxes_key: table})
+        regions = _unpack(table)  # as exact as the next time
+    key = _vectors_key(embedder, regions, data)
+    found = {key: known[key]} if key in known else embedder.cache.get([key])
     if key not in found:
-        found = {key: encoder.encode_regions(image or decode_image(data, name), regions.boxes)}
+        found = {key: embedder.encoder.encode_regions(image or decode_image(data, name), regions.boxes)}
         embedder.cache.put(found)
     return Look(regions, found[key])
+
+
+def _boxes_key(proposer: Proposer, data: bytes) -> bytes:
+    return key_of(proposer.name, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", data)
+
+
+def _vectors_key(embedder: Embedder, regions: Regions, data: bytes) -> bytes:
+    encoder = embedder.encoder
+    kind = f"regions {hashlib.sha256(regions.boxes.astype(np.float32).tobytes()).hexdigest()}"
+    return key_of(encoder.identity + encoder.preprocessing, kind, data)
 
 
 def _pack(regions: Regions) -> Vectors:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PAPER = "Hu et al. 2023, InfoMetIC: An Informative Metric for Reference-free Image Caption Evaluation"
 LEAST_ALPHA = 0.1
 """β (§3.3): below it a word is wrong, a region not mentioned."""
+FOREIGN = 0.005
+"""Share of people's captions that score lower, under which one seems to be about another picture."""
 NAMED = 0.3
 """Confidence from which the detector's name for a region is worth saying."""
 
@@ -123,16 +125,20 @@ class Explained(LazyDetails):
             "precision": judgement.precision,
             "recall": judgement.recall,
             "overall": self.scores[row],
+            "cosine": judgement.cosine,
             "words": _words(self.words[row], judgement.words),
             "regions": _regions(regions, judgement.regions),
             "missing": _missing(regions, judgement.regions),
         }
         _link(made, self.words[row])
         if self.standing is not None:
-            made["standing"] = {key: self.standing.share(key, made[key] or 0.0) for key in SCORES}
+            near = judgement.cosine
+            made["standing"] = {key: self.standing.of_score(key, made[key] or 0.0, near) for key in SCORES}
             judged = [word for word in made["words"] if "status" in word]
             for word in judged:
-                word["standing"] = self.standing.share("word", len(judged) * (word["score"] or 0.0))
+                word["standing"] = self.standing.of_word(word["score"] or 0.0, len(judged), near)
+            if made["standing"]["overall"] < FOREIGN:
+                made["note"] = "this caption seems to be about another picture"
         if not any(word.semantic for word in self.words[row]):
             made["note"] = "no word of this caption says something that a picture could show"
         return made
