@@ -35,7 +35,7 @@ def measure(call: Callable[[], T], runs: int = 1) -> tuple[float, T]:
 def show(what: str, peer: float, mine: float, bar: float) -> None:
     """One line: both times, the ratio, and what it should be."""
     verdict = "ok" if peer / mine >= bar else "BELOW THE BAR"
-    print(f"{what:44} peer {peer:8.3f} s   caplens {mine:8.4f} s   {peer / mine:7.1f}x   (bar {bar:g}x: {verdict})")
+    print(f"{what:44} peer {peer:8.3f} s   caplens {mine:8.4f} s   {peer / mine:7.2f}x   (bar {bar:g}x: {verdict})")
 
 
 def run_alone(code: str) -> dict[str, float]:

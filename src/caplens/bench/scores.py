@@ -87,8 +87,10 @@ def _content(captions: CaptionSet, metric: Metric) -> bytes:
             for text in texts:
                 add(text)
     if (metric.needs | metric.looks_at) & {"image", "video"}:
-        for media in [*(captions.images or []), *(captions.videos or [])]:
-            add(_media_key(media))
+        shown = [*(captions.images or []), *(captions.videos or [])]
+        keys = {id(media): _media_key(media) for media in {id(media): media for media in shown}.values()}
+        for media in shown:
+            add(keys[id(media)])
     return digest.digest()
 
 
