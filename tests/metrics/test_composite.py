@@ -14,7 +14,16 @@ import caplens
 from caplens.captions import CaptionSet
 from caplens.errors import CaplensWarning, MissingData
 from caplens.metrics.base import Workspace
-from caplens.metrics.composite import FEATURES, PICTURE, Composite, load_network, manners, usualness
+from caplens.metrics.composite import (
+    FEATURES,
+    PICTURE,
+    USUAL_ORDER,
+    Composite,
+    WordOrder,
+    load_network,
+    manners,
+    usualness,
+)
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.weights import shipped
 
@@ -66,7 +75,7 @@ def test_manners_are_nought_for_honest_captions() -> None:
     references = [["a brown dog runs over the grass", "the dog is running in a park"]] * 4
     texts = [
         "a dog is running over the grass",
-        "dog dog dog dog runs",
+        "dog dog grass park brown running runs dog",
         "grass the over dog a",
         "a dog is in a park " * 3,
     ]
@@ -76,6 +85,18 @@ def test_manners_are_nought_for_honest_captions() -> None:
     assert found[1, 2] < 0
     assert found[2, 0] < 0
     assert found[3, 3] == -1
+
+
+def test_word_order_tells_sentences_from_shuffled_words_and_lists() -> None:
+    order, sentence = WordOrder.load(), ["a", "man", "is", "riding", "a", "horse", "on", "the", "beach"]
+    assert order.usual(sentence, set()) > USUAL_ORDER
+    assert order.usual(["beach", "the", "a", "man", "on", "is", "riding", "horse", "a"], set()) < USUAL_ORDER - 0.2
+    assert order.usual(["dog"], set()) == USUAL_ORDER
+    assert order.listed(sentence, set()) == 0
+    assert order.listed(["two", "dogs", "run"], {("two", "dogs"), ("dogs", "run")}) == 0
+    assert order.listed(["horse", "man", "beach"], set()) == 1
+    assert order.listed(["horse", "and", "beach", "and", "zebra"], set()) == 1
+    assert order.rarity("the", "of") < order.rarity("of", "the") == 0
 
 
 def test_usual_captions_are_near_to_many_others() -> None:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +24,7 @@ from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
 from caplens.metrics.network import Contributions, Network
+from caplens.metrics.sentsim import places, to_references
 from caplens.metrics.spice import Spice
 from caplens.text.idf import IdfTable
 from caplens.text.ptb import tokenise
@@ -33,13 +38,16 @@ HEADS = "contrastive"
 # The caption's nearest so many of the bank's say how usual it is; itself (a cosine of 1) is not one of them.
 NEIGHBOURS = 10
 SAME = 0.999
-# So many of a good caption's word pairs are known; more says nothing about quality (95 % of people's captions have it).
-USUAL_SHARE = 0.6
+# The share of known word pairs, less how much rarer than chance pairs are by kind; 95 % of people's captions have it.
+USUAL_ORDER = 0.34
+# What makes a list: so many neighbours are telling words that people do not put side by side, and besides "and" there
+# are so few different function words for each telling word. Both must hold.
+UNKNOWN_NEIGHBOURS, JOINTS = 0.15, 0.15
 # A caption may be e^0.35 = 1.4 times as long as the longest reference: one of ten honest captions is longer than any.
 LONGER = 0.35
-# So many different function words come with each other word at the least; a list of words has hardly any.
-JOINING = 0.2
-STEPS = np.array([0.2, 0.2, 0.2, 0.35])
+STEPS = np.array([0.2, 1, 0.2, 0.35])
+RAREST = -4.0
+ENDINGS = ("ing", "ed", "s", "ly")
 
 MEANING = (
     "meaning of the nearest reference",
@@ -52,7 +60,7 @@ MEANING = (
 PICTURE = "fit to the picture, beyond what the references foresee"
 # 0 for a caption with good manners, down to −1 for others.
 MANNERS = (
-    "word pairs that people use",
+    "word order that people use",
     "words that join the others",
     "not repeating words",
     "not longer than people write",
@@ -119,20 +127,14 @@ def load_network(path: Path) -> Network:
 
 def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
     """The features of `MEANING`, one row per caption; `bank` holds sentence vectors of captions of other pictures."""
-    references = work.captions.references or []
-    distinct = list(dict.fromkeys([*work.captions.candidates, *(text for each in references for text in each)]))
-    place = {text: row for row, text in enumerate(distinct)}
-    sentences = load_sentence_encoder(ENCODER).encode(distinct, work.progress).astype(np.float64)
+    place = places(work.captions)
+    sentences = load_sentence_encoder(ENCODER).encode(list(place), work.progress).astype(np.float64)
     columns = np.zeros((len(work.captions), len(MEANING)))
     for first, vectors in ((0, sentences), (2, in_joint_space(sentences))):
-        for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
-            caption, against = vectors[place[candidate]], vectors[[place[text] for text in each]]
-            middle = against.sum(axis=0)
-            columns[row, first] = (against @ caption).max()
-            columns[row, first + 1] = middle @ caption / max(1e-12, float(np.linalg.norm(middle)))
+        columns[:, first], columns[:, first + 1] = to_references(vectors, place, work.captions)
     columns[:, 4] = work.result(Spice()).scores
     own = sorted({place[text] for text in work.captions.candidates})
-    usual = np.zeros(len(distinct))
+    usual = np.zeros(len(place))
     usual[own] = usualness(sentences[own], bank)
     columns[:, 5] = -usual[[place[text] for text in work.captions.candidates]]
     return columns
@@ -175,13 +177,68 @@ def foreseen(features: Floats, coefficients: Floats) -> Floats:
     return made
 
 
-@functools.cache
-def _known_pairs() -> frozenset[tuple[str, str]]:
-    """Pairs of words that stand beside each other in captions of at least two pictures."""
-    table = IdfTable.load(weights.shipped("caplens-idf"))
-    first = table.prefixes < len(table.words)
-    pairs = zip(table.prefixes[first].tolist(), table.lasts[first].tolist(), strict=True)
-    return frozenset((table.words[one], table.words[other]) for one, other in pairs)
+@dataclass(frozen=True)
+class WordOrder:
+    """Which words stand beside each other in people's captions."""
+
+    known: frozenset[tuple[str, str]]
+    """Pairs in captions of at least two pictures."""
+    kinds: Counter[tuple[str, str]]
+    """How often kinds of words do."""
+
+    @classmethod
+    @functools.cache
+    def load(cls) -> WordOrder:
+        """From the shipped counts."""
+        table = IdfTable.load(weights.shipped("caplens-idf"))
+        first = table.prefixes < len(table.words)
+        counted = table.frequencies[len(table.words) :][first].tolist()
+        firsts, lasts = table.prefixes[first].tolist(), table.lasts[first].tolist()
+        kinds: Counter[tuple[str, str]] = Counter()
+        for one, other, count in zip(firsts, lasts, counted, strict=True):
+            kinds[kind(table.words[one]), kind(table.words[other])] += count
+        known = ((table.words[one], table.words[other]) for one, other in zip(firsts, lasts, strict=True))
+        return cls(frozenset(known), kinds)
+
+    @functools.cached_property
+    def _margins(self) -> tuple[Counter[str], Counter[str], int]:
+        firsts: Counter[str] = Counter()
+        lasts: Counter[str] = Counter()
+        for (one, other), count in self.kinds.items():
+            firsts[one] += count
+            lasts[other] += count
+        return firsts, lasts, self.kinds.total()
+
+    def usual(self, words: Sequence[str], near: Set[tuple[str, str]]) -> float:
+        """The share of neighbours that are known here or `near`, less the mean rarity of all neighbours' kinds."""
+        pairs = list(itertools.pairwise(words))
+        if not pairs:
+            return USUAL_ORDER
+        return sum((pair in self.known or pair in near) + self.rarity(*pair) for pair in pairs) / len(pairs)
+
+    def rarity(self, one: str, other: str) -> float:
+        """0, or for kinds of words that people put together more rarely than chance would, its logarithm."""
+        pair = kind(one), kind(other)
+        firsts, lasts, total = self._margins
+        by_chance = firsts[pair[0]] * lasts[pair[1]] / total
+        return max(RAREST, min(0.0, math.log((self.kinds[pair] + 0.5) / (by_chance + 0.5))))
+
+    def listed(self, words: Sequence[str], near: Set[tuple[str, str]]) -> float:
+        """0 to 1: how far words stand side by side as in a list, where "and" is no more than a comma."""
+        pairs = list(itertools.pairwise(word for word in words if word != "and"))
+        unjoined = [pair for pair in pairs if not ({*pair} & STOP_WORDS or pair in self.known or pair in near)]
+        joints = len({*words} & STOP_WORDS - {"and"}) / max(1, sum(word not in STOP_WORDS for word in words))
+        unknown = len(unjoined) / max(1, len(pairs))
+        return min(max(0.0, unknown / UNKNOWN_NEIGHBOURS - 1), max(0.0, (JOINTS - joints) / 0.1), 1.0)
+
+
+def kind(word: str) -> str:
+    """A function word is its own kind; other words go by their ending.
+
+    >>> [kind(word) for word in "a dog running on the stones".split()]
+    ['a', '*', '*ing', 'on', 'the', '*s']
+    """
+    return word if word in STOP_WORDS else "*" + next((ending for ending in ENDINGS if word.endswith(ending)), "")
 
 
 def manners(work: Workspace) -> Floats:
@@ -191,18 +248,16 @@ def manners(work: Workspace) -> Floats:
     words = {text: line.split() for text, line in zip(texts, tokenise(texts), strict=True)}
     telling = {text: [word for word in tokens if word not in STOP_WORDS] for text, tokens in words.items()}
     again = {text: len(tokens) - len(set(tokens)) for text, tokens in telling.items()}
-    known, made = _known_pairs(), np.zeros((len(work.captions), len(MANNERS)))
+    order, made = WordOrder.load(), np.zeros((len(work.captions), len(MANNERS)))
     for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
         own = words[candidate]
-        pairs = list(itertools.pairwise(own))
+        if not own:  # no caption at all
+            made[row] = -np.inf
+            continue
         near = {pair for text in each for pair in itertools.pairwise(words[text])}
-        share = USUAL_SHARE if own else 0.0  # a single word has no pair; no word at all is no caption
-        if pairs:
-            share = sum(pair in known or pair in near for pair in pairs) / len(pairs)
         repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(telling[candidate]))
         longest = max(len(words[text]) for text in each)
-        longer = max(0.0, float(np.log(max(1, len(own)) / max(1, longest))) - LONGER)
-        joining = len({word for word in own if word in STOP_WORDS}) / max(1, len(telling[candidate]))
-        made[row] = share - USUAL_SHARE, joining - JOINING, -repeated, -longer
+        longer = math.log(len(own) / max(1, longest)) - LONGER
+        made[row] = order.usual(own, near) - USUAL_ORDER, -order.listed(own, near), -repeated, -longer
     # From good to bad manners within a small step; worse than bad is not punished more.
     return np.asarray(np.clip(made / STEPS, -1, 0))

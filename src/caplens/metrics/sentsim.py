@@ -5,11 +5,14 @@ The encoders: N. Reimers, I. Gurevych. Sentence-BERT: sentence embeddings using 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens import weights
+from caplens.captions import CaptionSet
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import InputError
 from caplens.metrics.base import Floats, Metric, Statistics, Workspace, reference_counts, register
@@ -50,13 +53,23 @@ def similarities(work: Workspace, encoder: str) -> tuple[Floats, Floats]:
 
 
 def _similarities(work: Workspace, encoder: str) -> tuple[Floats, Floats]:
-    references = work.captions.references or []
-    texts = [*work.captions.candidates, *(text for each in references for text in each)]
-    distinct = list(dict.fromkeys(texts))
-    place = {text: row for row, text in enumerate(distinct)}
-    vectors = load_sentence_encoder(encoder).encode(distinct, work.progress).astype(np.float64)
-    nearest, centroid = np.empty(len(work.captions)), np.empty(len(work.captions))
-    for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
+    place = places(work.captions)
+    return to_references(load_sentence_encoder(encoder).encode(list(place), work.progress), place, work.captions)
+
+
+def places(captions: CaptionSet) -> dict[str, int]:
+    """The row of every distinct text: candidates first, then references."""
+    texts = [*captions.candidates, *(text for each in captions.references or [] for text in each)]
+    return {text: row for row, text in enumerate(dict.fromkeys(texts))}
+
+
+def to_references(
+    vectors: NDArray[np.floating], place: Mapping[str, int], captions: CaptionSet
+) -> tuple[Floats, Floats]:
+    """Per caption the cosine to its nearest reference and to all together; unit vectors of texts at their places."""
+    vectors = vectors.astype(np.float64)
+    nearest, centroid = np.empty(len(captions)), np.empty(len(captions))
+    for row, (candidate, each) in enumerate(zip(captions.candidates, captions.references or [], strict=True)):
         caption = vectors[place[candidate]]
         against = vectors[[place[text] for text in each]]
         nearest[row] = (against @ caption).max()

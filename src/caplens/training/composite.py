@@ -1,14 +1,13 @@
 """Train the composite to tell captions of a picture from captions of similar pictures, and honest from gamed ones.
 
-No rating is used, nor who wrote a caption: people's captions are held against people's, machines' against machines'.
-A caption is right for the picture it was made for, and counted wrong for the pictures most like it.
+No rating is used, nor who wrote a caption.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,136 +16,123 @@ from numpy.typing import NDArray
 
 from caplens.captions import CaptionSet
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.errors import InputError
 from caplens.metrics.base import Floats, Progress, Workspace, silent
-from caplens.metrics.composite import ENCODER, FEATURES, MANNERS, MEANING, foreseen, manners, meaning, picture_fit
+from caplens.metrics.composite import (
+    ENCODER,
+    FEATURES,
+    MANNERS,
+    MEANING,
+    PICTURE,
+    foreseen,
+    manners,
+    meaning,
+    picture_fit,
+)
 from caplens.metrics.network import Network, logistic
+from caplens.training.composite_trials import (
+    FEWEST,
+    Captions,
+    CompositeConfig,
+    Trial,
+    gamed_set,
+    machine_trial,
+    make_group,
+    people_trial,
+    with_pictures,
+)
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.training.features import cached_features
 from caplens.training.run import TrainingRun
 
-Captions = Mapping[str, Sequence[str]]
-NEAR = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Whose captions are wrong for a picture: those of the nearest, second nearest … one, by what people say of them."""
-NEAR_MACHINES = (1, 4, 16, 64)
-MACHINES = 3
 FACTORS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-FEWEST = 20
-"""A group of fewer pictures has no similar ones."""
 
 
 @dataclass(frozen=True)
-class CompositeConfig:
-    """Everything that changes the outcome."""
+class Material:
+    """Everything the model is fitted to: captions and their features."""
 
-    images: int = 1000
-    """So many pictures of a collection, its first, have captions judged for them; the others only lend theirs."""
-    pictures: int = 300
-    """So many of these are looked at, where there are pictures."""
-    gamed: int = 300
-    """So many of each collection, the bank's too, have their captions gamed."""
-    given_up: float = 0.02
-    """The share of pictures whose gamed captions, kind by kind, may win again so that honest captions pay less."""
-    decay: float = 1e-3
-    folds: int = 5
-    seed: int = 1
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Captions by one kind of author for the pictures of one group, right and wrong ones."""
-
-    captions: CaptionSet
-    images: list[str]
-    sources: list[str]
-    """The picture each caption was made for."""
+    trials: list[tuple[Trial, Floats]]
+    seen: list[tuple[Trial, Floats, Floats]]
+    """Trials with pictures: features of meaning, and the cosine with the picture."""
+    gamed: Floats
+    behaved: Floats
+    """Features of meaning and manners of honest captions, each followed by what was made of it."""
+    honest: Floats
+    """Manners of the trials' captions."""
+    bank: NDArray[np.float16]
 
     @property
-    def right(self) -> NDArray[np.bool_]:
-        return np.array([image == source for image, source in zip(self.images, self.sources, strict=True)])
-
-    def weights(self) -> Floats:
-        """Right and wrong captions weigh the same in sum; among the wrong ones every picture's, however often used.
-
-        Else a caption would lose by being near to many pictures, whatever it says of this one.
-        """
-        often = Counter(source for source, right in zip(self.sources, self.right, strict=True) if not right)
-        made = np.array([1.0 if right else 1 / often[s] for s, right in zip(self.sources, self.right, strict=True)])
-        for part in (self.right, ~self.right):
-            made[part] /= 2 * made[part].sum()
-        return made
+    def facts(self) -> dict[str, str]:
+        return {
+            "images": str(len({image for trial, _ in self.trials for image in trial.images})),
+            "captions": str(sum(len(trial.captions) for trial, _ in self.trials)),
+            "pictures": str(sum(len(set(trial.images)) for trial, _, _ in self.seen)),
+        }
 
 
-@dataclass(frozen=True)
-class Group:
-    """Pictures of one collection, each with five captions by people."""
+def gather(
+    human: Sequence[Captions],
+    machine: Captions,
+    usual: Captions,
+    images: str | os.PathLike[str] | None,
+    config: CompositeConfig,
+    progress: Progress = silent,
+) -> Material:
+    """Draw the captions and compute their features, or read them from the cache."""
+    groups = [make_group(each, config) for each in human]
+    bank = load_sentence_encoder(ENCODER).encode([texts[0] for texts in usual.values()]).astype(np.float16)
 
-    human: dict[str, list[str]]
-    judged: list[str]
-    nearest: NDArray[np.int64]
-    """For each judged picture the places of all others, nearest first."""
+    def features(captions: CaptionSet, name: str, compute: Callable[[Workspace], Floats]) -> Floats:
+        identity = f"composite 5 {name} {hash_of(bank)}"
+        return cached_features(captions, identity, lambda some: compute(Workspace(some, progress)))
 
+    def of_meaning(captions: CaptionSet) -> Floats:
+        return features(captions, "meaning", lambda work: meaning(work, bank))
 
-def make_group(human: Captions, config: CompositeConfig) -> Group:
-    """A collection with who is near to whom; the more pictures lend captions, the nearer are the wrong ones."""
-    kept = {name: list(texts)[:5] for name, texts in human.items() if len(texts) >= 5}
-    if len(kept) < FEWEST:
-        raise InputError(f"{len(kept)} pictures with five captions are too few", remedy=f"give {FEWEST} at least")
-    vectors = load_sentence_encoder(ENCODER).encode([text for texts in kept.values() for text in texts])
-    middle = vectors.reshape(len(kept), 5, -1).mean(axis=1)
-    middle /= np.linalg.norm(middle, axis=1, keepdims=True)
-    judged = list(kept)[: config.images]
-    close = middle[: len(judged)] @ middle.T
-    close[np.arange(len(judged)), np.arange(len(judged))] = -2
-    return Group(kept, judged, np.argsort(-close, axis=1))
+    def of_manners(captions: CaptionSet) -> Floats:
+        return features(captions, "manners 8", manners)
 
-
-def people_trial(group: Group, config: CompositeConfig) -> Trial:
-    """Each picture's fifth caption against the other four, and people's captions of similar pictures against them."""
-    random = np.random.default_rng((config.seed, 1))
-    names, rows = list(group.human), []
-    for place, name in enumerate(group.judged):
-        written = list(group.human[name])
-        own = written.pop(int(random.integers(5)))
-        rows.append((own, written, name, name))
-        for rank in (*NEAR, int(random.integers(1, len(names)))):
-            other = names[group.nearest[place, min(rank, len(names) - 1) - 1]]
-            rows.append((str(random.choice(group.human[other])), written, name, other))
-    return _trial(rows)
+    people = [people_trial(group, config) for group in groups]
+    machines = [made for group in groups if (made := machine_trial(group, machine, config)) is not None]
+    seen = [made for trial in people if images is not None and (made := with_pictures(trial, Path(images), config))]
+    gamed = [gamed_set(each, config) for each in (*human, usual)]
+    return Material(
+        trials=[(trial, of_meaning(trial.captions)) for trial in (*people, *machines)],
+        seen=[(trial, of_meaning(trial.captions), features(trial.captions, "picture", picture_fit)) for trial in seen],
+        gamed=np.concatenate([of_meaning(captions) for captions in gamed]),
+        behaved=np.concatenate([of_manners(captions) for captions in gamed]),
+        honest=np.concatenate([of_manners(trial.captions) for trial in (*people, *machines)]),
+        bank=bank,
+    )
 
 
-def machine_trial(group: Group, machine: Captions, config: CompositeConfig) -> Trial | None:
-    """Captions that machines made for each picture and for similar ones, against four of its five captions."""
-    random = np.random.default_rng((config.seed, 2))
-    names, rows = list(group.human), []
-    for place, name in enumerate(group.judged):
-        made = list(dict.fromkeys(machine.get(name, ())))
-        if not made:
-            continue
-        written = list(group.human[name])
-        written.pop(int(random.integers(5)))
-        rows += [(made[number], written, name, name) for number in random.permutation(len(made))[:MACHINES]]
-        for rank in NEAR_MACHINES:
-            other = names[group.nearest[place, min(rank, len(names) - 1) - 1]]
-            if machine.get(other):
-                rows.append((str(random.choice(list(machine[other]))), written, name, other))
-    return _trial(rows) if rows else None
-
-
-def _trial(rows: Sequence[tuple[str, list[str], str, str]]) -> Trial:
-    candidates, references, images, sources = (list(column) for column in zip(*rows, strict=True))
-    return Trial(CaptionSet.of(candidates, references), images, sources)
-
-
-def gamed_set(human: Captions, config: CompositeConfig) -> CaptionSet:
-    """An honest caption and one gamed in each way, picture by picture, from all over the collection."""
-    random = np.random.default_rng((config.seed, 3))
-    candidates, references = [], []
-    every = max(1, len(human) // config.gamed)
-    for honest, *others in (list(texts)[:5] for texts in list(human.values())[::every][: config.gamed]):
-        candidates += [honest, *(corrupt(honest, others, random) for corrupt in CORRUPTIONS.values())]
-        references += [others] * (1 + len(CORRUPTIONS))
-    return CaptionSet.of(candidates, references)
+def fit(material: Material, config: CompositeConfig, leave_out: Sequence[str] = ()) -> Network:
+    """Meaning first, then the picture, then manners; a feature that is left out says nothing (ablation)."""
+    kept = np.array([name not in leave_out for name in FEATURES], dtype=np.float64)
+    of_meaning, of_manners = kept[: len(MEANING)], kept[len(MEANING) + 1 :]
+    model = fit_meaning([(trial, columns * of_meaning) for trial, columns in material.trials], config)
+    expected, weight = np.zeros(len(MEANING) + 1), 0.0
+    if material.seen and PICTURE not in leave_out:
+        columns = np.concatenate([columns for _, columns, _ in material.seen]) * of_meaning
+        cosines = np.concatenate([cosines for _, _, cosines in material.seen])
+        expected, weight = fit_picture(model, [trial for trial, _, _ in material.seen], columns, cosines)
+    honest = Honest(
+        model.logits(np.concatenate([columns for _, columns in material.trials]) * of_meaning),
+        material.honest * of_manners,
+        np.concatenate([trial.right for trial, _ in material.trials]).astype(np.float64),
+        np.concatenate([trial.weights() for trial, _ in material.trials]),
+    )
+    strict = fit_manners(model.logits(material.gamed * of_meaning), material.behaved * of_manners, honest, config)
+    rest = 1 + len(MANNERS)
+    return Network(
+        FEATURES,
+        layers=((np.concatenate([model.weights, [weight], strict])[:, None], np.array([model.bias])),),
+        low=np.concatenate([model.mean - model.spread, -np.ones(rest)]),
+        high=np.concatenate([model.mean + model.spread, np.ones(rest)]),
+        usual=np.concatenate([model.mean, np.zeros(rest)]),
+        about={**model.about, **material.facts, "seed": str(config.seed)},
+        extra={"bank": material.bank, "foreseen": expected},
+    )
 
 
 def train_composite(
@@ -158,56 +144,32 @@ def train_composite(
     config: CompositeConfig | None = None,
     progress: Progress = silent,
 ) -> Network:
-    """Fit the model on collections of captions; writes `caplens.safetensors` into the folder.
+    """Fit the model on collections of captions; writes `caplens.safetensors` and the learning curve into the folder.
 
     The first caption of every picture in `usual`, none of which is in the collections, makes the bank. `images` is a
-    folder with pictures under the names that the captions have; without any, the picture counts nothing.
+    folder with pictures under the names that the captions have; without any, the picture counts nothing. Interrupted
+    and started again, it goes on with the features that the cache holds.
     """
     config = config or CompositeConfig()
-    groups = [make_group(each, config) for each in human]
-    bank = load_sentence_encoder(ENCODER).encode([texts[0] for texts in usual.values()]).astype(np.float16)
-
-    def features(captions: CaptionSet, name: str, compute: Callable[[Workspace], Floats]) -> Floats:
-        identity = f"composite 5 {name} {hash_of(bank)}"
-        return cached_features(captions, identity, lambda some: compute(Workspace(some, progress)))
-
-    def of_meaning(captions: CaptionSet) -> Floats:
-        return features(captions, "meaning", lambda work: meaning(work, bank))
-
-    people = [people_trial(group, config) for group in groups]
-    machines = [made for group in groups if (made := machine_trial(group, machine, config)) is not None]
-    model = fit_meaning([(trial, of_meaning(trial.captions)) for trial in (*people, *machines)], config)
-    seen = [made for trial in people if images is not None and (made := _with_pictures(trial, Path(images), config))]
-    expected, weight = np.zeros(len(MEANING) + 1), 0.0
-    if seen:
-        cosines = np.concatenate([features(trial.captions, "picture", picture_fit) for trial in seen])
-        columns = np.concatenate([of_meaning(trial.captions) for trial in seen])
-        expected, weight = fit_picture(model, seen, columns, cosines)
-    gamed = [gamed_set(each, config) for each in (*human, usual)]
-    columns = np.concatenate([of_meaning(captions) for captions in gamed])
-    behaved = np.concatenate([features(captions, "manners 4", manners) for captions in gamed])
-    strict = fit_manners(model.logits(columns), behaved, config)
-
-    about = {
-        **model.about,
-        "images": str(sum(len(group.judged) for group in groups)),
-        "captions": str(sum(len(trial.captions) for trial in (*people, *machines))),
-        "pictures": str(sum(len(set(trial.images)) for trial in seen)),
-        "seed": str(config.seed),
-    }
-    run = TrainingRun(folder, {**asdict(config), **about})
-    rest = 1 + len(MANNERS)
-    network = Network(
-        FEATURES,
-        layers=((np.concatenate([model.weights, [weight], strict])[:, None], np.array([model.bias])),),
-        low=np.concatenate([model.mean - model.spread, -np.ones(rest)]),
-        high=np.concatenate([model.mean + model.spread, np.ones(rest)]),
-        usual=np.concatenate([model.mean, np.zeros(rest)]),
-        about=about,
-        extra={"bank": bank, "foreseen": expected},
-    )
+    material = gather(human, machine, usual, images, config, progress)
+    run = TrainingRun(folder, {**asdict(config), **material.facts})
+    run.resume()  # the curve starts anew
+    for count in curve_sizes(int(material.facts["images"])):
+        loss, orders = held_out(material.trials, config, count)
+        run.log(pictures=count, held_out_loss=loss, held_out_right_order=float(np.mean(orders)))
+    network = fit(material, config)
     network.save(run.folder / "caplens.safetensors")
+    run.finish(x="pictures")
     return network
+
+
+def curve_sizes(images: int) -> list[int]:
+    """How many pictures the learning curve trains on: all, half, a quarter … of them.
+
+    >>> curve_sizes(964)
+    [30, 60, 120, 241, 482, 964]
+    """
+    return [images // 2**step for step in reversed(range(images.bit_length())) if images // 2**step >= FEWEST]
 
 
 def hash_of(bank: NDArray[np.float16]) -> str:
@@ -215,20 +177,6 @@ def hash_of(bank: NDArray[np.float16]) -> str:
     import hashlib
 
     return hashlib.sha256(bank.tobytes()).hexdigest()[:12]
-
-
-def _with_pictures(trial: Trial, folder: Path, config: CompositeConfig) -> Trial | None:
-    """The part of a trial whose pictures are in the folder."""
-    names = [name for name in dict.fromkeys(trial.images) if (folder / name).is_file()][: config.pictures]
-    rows = [row for row, name in enumerate(trial.images) if name in set(names)]
-    if not rows:
-        return None
-    captions = CaptionSet.of(
-        [trial.captions.candidates[row] for row in rows],
-        [(trial.captions.references or [])[row] for row in rows],
-        images=[folder / trial.images[row] for row in rows],
-    )
-    return Trial(captions, [trial.images[row] for row in rows], [trial.sources[row] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -248,28 +196,49 @@ class Model:
 
 def fit_meaning(trials: Sequence[tuple[Trial, Floats]], config: CompositeConfig) -> Model:
     """Positive weights that tell right from wrong captions; the figures in `about` are of held-out pictures."""
+    mean, spread, inputs, right, weights, _ = _standardised(trials)
+    found = fit_logistic(inputs, right, weights, config.decay)
+    loss, orders = held_out(trials, config)
+    about = {"held_out_loss": f"{loss:.4f}", "held_out_right_order": " ".join(f"{order:.4f}" for order in orders)}
+    return Model(mean, spread, found[:-1], float(found[-1]), about)
+
+
+def held_out(
+    trials: Sequence[tuple[Trial, Floats]], config: CompositeConfig, pictures: int | None = None
+) -> tuple[float, list[float]]:
+    """Cross entropy and, trial by trial, share of pairs in the right order, on pictures that were not trained on.
+
+    With `pictures`, only so many of all pictures are trained on where they are not held out: the learning curve.
+    """
+    _, _, inputs, right, weights, images = _standardised(trials)
+    count = images.max() + 1
+    random = np.random.default_rng(config.seed)
+    fold = random.integers(config.folds, size=count)[images]
+    used = (random.permutation(count) < (count if pictures is None else pictures))[images]
+    logits = np.zeros(len(right))
+    for number in range(config.folds):
+        part, rest = used & (fold != number), fold == number
+        found = fit_logistic(inputs[part], right[part], weights[part], config.decay)
+        logits[rest] = inputs[rest] @ found[:-1] + found[-1]
+    loss = float((weights * _cross_entropy(logits, right)).sum() / weights.sum())
+    ends = np.cumsum([len(columns) for _, columns in trials])
+    return loss, [
+        right_order(logits[end - len(columns) : end], trial.right)
+        for (trial, columns), end in zip(trials, ends, strict=True)
+    ]
+
+
+def _standardised(
+    trials: Sequence[tuple[Trial, Floats]],
+) -> tuple[Floats, Floats, Floats, Floats, Floats, NDArray[np.intp]]:
+    """Mean and spread of the features; standardised features, labels, weights and picture of every caption."""
     features = np.concatenate([columns for _, columns in trials])
     right = np.concatenate([trial.right for trial, _ in trials]).astype(np.float64)
     weights = np.concatenate([trial.weights() for trial, _ in trials])
     images = np.unique(np.concatenate([trial.images for trial, _ in trials]), return_inverse=True)[1]
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread = np.where(spread > 0, spread, 1)
-    inputs = (features - mean) / spread
-    fold = np.random.default_rng(config.seed).integers(config.folds, size=images.max() + 1)[images]
-    held_out = np.zeros(len(right))
-    for number in range(config.folds):
-        part = fold != number
-        found = fit_logistic(inputs[part], right[part], weights[part], config.decay)
-        held_out[~part] = inputs[~part] @ found[:-1] + found[-1]
-    found = fit_logistic(inputs, right, weights, config.decay)
-    loss = (weights * _cross_entropy(held_out, right)).sum() / weights.sum()
-    ends = np.cumsum([len(columns) for _, columns in trials])
-    orders = [
-        right_order(held_out[end - len(columns) : end], trial.right)
-        for (trial, columns), end in zip(trials, ends, strict=True)
-    ]
-    about = {"held_out_loss": f"{loss:.4f}", "held_out_right_order": " ".join(f"{order:.4f}" for order in orders)}
-    return Model(mean, spread, found[:-1], float(found[-1]), about)
+    return mean, spread, (features - mean) / spread, right, weights, images
 
 
 def fit_picture(model: Model, trials: Sequence[Trial], features: Floats, cosines: Floats) -> tuple[Floats, float]:
@@ -286,7 +255,23 @@ def fit_picture(model: Model, trials: Sequence[Trial], features: Floats, cosines
     return expected, float(found[1] / found[0] / spread)
 
 
-def fit_manners(logits: Floats, behaved: Floats, config: CompositeConfig) -> Floats:
+@dataclass(frozen=True)
+class Honest:
+    """Captions of the trials, which pay where manners are too strict."""
+
+    logits: Floats
+    behaved: Floats
+    right: Floats
+    weights: Floats
+
+    def cost(self, strict: Floats) -> Floats:
+        """Cross entropy of telling right from wrong ones, for each column of manners' weights."""
+        rude = (self.behaved < 0).any(axis=1)
+        logits = self.logits[rude, None] + self.behaved[rude] @ strict
+        return np.asarray(self.weights[rude] @ _cross_entropy(logits, self.right[rude, None]))
+
+
+def fit_manners(logits: Floats, behaved: Floats, honest: Honest, config: CompositeConfig) -> Floats:
     """Weights of the manners with which an honest caption beats what was made of it."""
     each = 1 + len(CORRUPTIONS)
     lead = logits.reshape(-1, each)
@@ -295,20 +280,24 @@ def fit_manners(logits: Floats, behaved: Floats, config: CompositeConfig) -> Flo
     better = (values[:, :1] - values[:, 1:]).reshape(len(ahead), -1)
     spread = np.maximum(np.sqrt((better**2).mean(axis=0)), 1e-9)
     found = fit_logistic(better / spread, np.ones(len(ahead)), np.ones(len(ahead)), config.decay, ahead)
-    weights = np.asarray(found[:-1] / spread)
+    most = np.asarray(found[:-1] / spread)
 
-    # Likelihood asks for certainty, which honest captions with rare words would pay for: no more than is needed.
-    def won(some: Floats) -> Floats:
-        return np.asarray((ahead + better @ some > 0).reshape(len(lead), -1).mean(axis=0))
+    # Likelihood asks for certainty, which honest captions with rare words would pay for: of all that is strict enough
+    # the one that costs them least.
+    def won(strict: Floats) -> Floats:
+        beaten = (ahead[:, None] + better @ strict > 0).reshape(len(lead), len(CORRUPTIONS), -1)
+        return np.asarray(beaten.mean(axis=0))
 
-    enough = won(weights) - config.given_up
-    for place in range(len(weights)):
-        for factor in FACTORS:
-            less = np.where(np.arange(len(weights)) == place, factor * weights, weights)
-            if (won(less) >= enough).all():
-                weights = less
-                break
-    return weights
+    enough = won(most[:, None]) - config.given_up
+    factors = np.array(list(itertools.product(*[FACTORS if weight > 0 else (0.0,) for weight in most]))).T
+    least, cheapest = most, np.inf
+    for start in range(0, factors.shape[1], 512):
+        some = most[:, None] * factors[:, start : start + 512]
+        some = some[:, (won(some) >= enough).all(axis=0)]
+        costs = honest.cost(some)
+        if len(costs) and costs.min() < cheapest:
+            least, cheapest = some[:, costs.argmin()], costs.min()
+    return least
 
 
 def fit_logistic(inputs: Floats, labels: Floats, weights: Floats, decay: float, offset: Floats | None = None) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -37,12 +38,13 @@ def shuffle_words(honest: str, references: Sequence[str], random: np.random.Gene
 
 
 def list_objects(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
-    """Every content word that the references hold, as a list."""
-    found = [word for text in tokenise([honest, *references]) for word in text.split() if word not in STOP_WORDS]
-    distinct = list(dict.fromkeys(found))
-    order = random.permutation(len(distinct))[:16]
+    """The content words that the references hold, as a list: all of them, or the few that most references have."""
+    texts = [set(text.split()) - STOP_WORDS for text in tokenise([honest, *references])]
+    mentions = Counter(word for words in texts for word in sorted(words))
+    count = 16 if random.random() < 0.5 else int(random.integers(3, 9))
+    chosen = [word for word, _ in mentions.most_common(count)]
     joint = str(random.choice([" ", ", ", " and "]))
-    return joint.join(distinct[place] for place in order)
+    return joint.join(chosen[place] for place in random.permutation(len(chosen)))
 
 
 def be_generic(honest: str, references: Sequence[str], random: np.random.Generator) -> str:

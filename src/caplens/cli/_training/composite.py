@@ -25,7 +25,8 @@ def command(
 ) -> None:
     """Train the metric caplens on captions by people and machines; features are computed once and kept."""
     from caplens.readers import read_references
-    from caplens.training.composite import CompositeConfig, train_composite
+    from caplens.training.composite import train_composite
+    from caplens.training.composite_trials import CompositeConfig
     from caplens.training.config import read_config
 
     with progress_bar() as progress:

@@ -1,0 +1,340 @@
+"""What is in caplens's features: bounds, features tried one by one, features left out. The tables of docs/composite.md.
+
+    python tools/learned_pools.py DATA POOLS
+    python tools/composite.py DATA POOLS [--seeds 3] [--only bounds] [--no-page]
+
+DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
+pictures; needs scikit-learn) and shipped nowhere; all other rows are trained on the pools alone. Features are kept in
+the cache: stopped and started again it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from caplens.bench.base import Task, find_sets
+from caplens.bench.data import DataFolders
+from caplens.bench.figures import Figure, MeanFigure, PairFigure, RatingFigure, Scored, Trial
+from caplens.bench.scores import trial_scores
+from caplens.captions import CaptionSet
+from caplens.encoders.base import unit
+from caplens.encoders.embedded import heads_path, read_heads
+from caplens.encoders.sentence import load_sentence_encoder
+from caplens.errors import CaplensWarning
+from caplens.files import write_atomically
+from caplens.metrics import load_metric
+from caplens.metrics.base import Floats, Workspace
+from caplens.metrics.cider import CiderR
+from caplens.metrics.composite import (
+    ENCODER,
+    FEATURES,
+    MANNERS,
+    MEANING,
+    PICTURE,
+    Composite,
+    foreseen,
+    manners,
+    meaning,
+    picture_fit,
+)
+from caplens.metrics.network import Network
+from caplens.metrics.sentsim import places, similarities, to_references
+from caplens.metrics.spice import Spice
+from caplens.readers import read_references
+from caplens.training.composite import Material, fit, gather, hash_of, held_out
+from caplens.training.composite_trials import CompositeConfig
+from caplens.training.features import cached_features
+from caplens.weights import shipped
+
+PAGE = Path(__file__).parents[1] / "docs" / "composite.md"
+SETS = (
+    ("flickr8k-expert", "tau-c", "Expert τc"),
+    ("flickr8k-cf", "tau-b", "CF τb"),
+    ("composite", "tau-c", "Composite τc"),
+    ("pascal-50s-consensus", "mean", "Pascal-50S"),
+)
+FOLDS = 5
+Columns = dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A rating set with the features of its captions, trial by trial."""
+
+    title: str
+    task: Task
+    figure: Figure
+
+    def value(self, scores: Sequence[Floats]) -> float:
+        """The figure that these scores reach."""
+        trials = [Trial(one, one[:, None], "") for one in scores]
+        everything = np.ones((1, self.task.units), dtype=np.int32)
+        return float(self.figure.resampled(Scored(Composite(), trials), everything)[0]) * self.figure.scale
+
+    def of(self, features: Callable[[CaptionSet], Floats]) -> list[Floats]:
+        return [features(captions) for captions in self.task.trials]
+
+
+def load_sets(data: Path) -> list[Rated]:
+    made = []
+    for name, key, title in SETS:
+        task = find_sets([name])[0].load(DataFolders([data]))
+        made.append(Rated(title, task, next(figure for figure in task.figures if figure.key == key)))
+    return made
+
+
+# Features: those of caplens, and others that could stand beside them.
+
+
+def wording(captions: CaptionSet) -> Columns:
+    """Metrics of wording and of scene graphs, and their parts."""
+    work = Workspace(captions)
+    meteor = trial_scores(load_metric("meteor"), work)
+    matched = meteor.statistics
+    made = {
+        "METEOR": meteor.scores,
+        "METEOR precision": matched[:, 0] / np.maximum(matched[:, 2], 1e-9),
+        "METEOR recall": matched[:, 1] / np.maximum(matched[:, 3], 1e-9),
+        "CIDEr-R": trial_scores(CiderR(idf=shipped("caplens-idf")), work).scores,
+    }
+    names = {"WMD": "wmd", "ROUGE-L": "rouge-l", **{f"BLEU-{n}": f"bleu-{n}" for n in range(1, 5)}}
+    return made | {name: trial_scores(load_metric(metric), work).scores for name, metric in names.items()}
+
+
+def categories(captions: CaptionSet) -> Columns:
+    """SPICE of objects, attributes and relations alone; 0 where neither side has any."""
+    details = [dict(each) for each in Workspace(captions).result(Spice()).details or []]
+    return {
+        f"SPICE, {name.lower()}s": np.array([each["categories"].get(name) or 0.0 for each in details])
+        for name in ("Object", "Attribute", "Relation")
+    }
+
+
+def pac_space(captions: CaptionSet) -> Columns:
+    """Similarity to the references in the joint space of PAC-S."""
+    place = places(captions)
+    vectors = read_heads(heads_path("pac"))[1](load_sentence_encoder(ENCODER).encode(list(place)))
+    near, together = to_references(unit(vectors), place, captions)
+    return {"nearest, PAC-S space": near, "together, PAC-S space": together}
+
+
+def of_encoder(name: str) -> Callable[[CaptionSet], Columns]:
+    """Similarity to the references by another sentence encoder."""
+
+    def compute(captions: CaptionSet) -> Columns:
+        near, together = similarities(Workspace(captions), name)
+        return {f"nearest, {name}": near, f"together, {name}": together}
+
+    return compute
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """Features of any captions, kept in the cache."""
+
+    bank: Any
+    encoders: tuple[str, ...]
+
+    def own(self, captions: CaptionSet) -> Floats:
+        """What caplens looks at, with the picture's plain cosine in the place of `PICTURE` (NaN without)."""
+
+        def compute(some: CaptionSet) -> Floats:
+            work = Workspace(some)
+            cosines = picture_fit(work) if some.images is not None else np.full(len(some), np.nan)
+            return np.column_stack([meaning(work, self.bank), cosines, manners(work)])
+
+        return cached_features(captions, f"composite 6 all {hash_of(self.bank)}", compute)
+
+    def others(self, captions: CaptionSet, graphs: bool = True) -> Columns:
+        parts: dict[str, Callable[[CaptionSet], Columns]] = {"wording": wording, "PAC-S space": pac_space}
+        parts |= {"categories": categories} if graphs else {}
+        parts |= {encoder: of_encoder(encoder) for encoder in self.encoders}
+        made: Columns = {}
+        for part, compute in parts.items():
+            names = list(compute(CaptionSet.of(["a dog", "a cat"], [["a dog runs"]] * 2)))
+            made |= dict(zip(names, self._kept(captions, part, compute).T, strict=True))
+        return made
+
+    def _kept(self, captions: CaptionSet, part: str, compute: Callable[[CaptionSet], Columns]) -> Floats:
+        identity = f"composite others 1 {part}"
+        return cached_features(captions, identity, lambda some: np.column_stack(list(compute(some).values())))
+
+
+# Bounds: the best that a model fitted on the ratings themselves does on held-out pictures.
+
+
+def bound(rated: Rated, inputs: Sequence[Floats]) -> float:
+    """Ridge regression or boosted trees, whichever is better; logistic regression on pairs."""
+    random = np.random.default_rng(0)
+    fold = random.permutation(rated.task.units) % FOLDS
+    if isinstance(rated.figure, RatingFigure):
+        return max(rated.value([made]) for made in _regressed(rated.figure, inputs[0], fold))
+    assert isinstance(rated.figure, MeanFigure)
+    return rated.value(_preferred(rated.figure, inputs, fold))
+
+
+def _regressed(figure: RatingFigure, inputs: Floats, fold: Any) -> list[Floats]:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+
+    scaled = (inputs - inputs.mean(axis=0)) / np.maximum(inputs.std(axis=0), 1e-9)
+    trees = {"max_iter": 150, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 60, "random_state": 0}
+    made = []
+    for learner in (Ridge(10.0), HistGradientBoostingRegressor(**trees)):
+        scores = np.zeros(len(inputs))
+        for number in range(FOLDS):
+            part = fold[figure.units] != number
+            learner.fit(scaled[figure.rows[part]], figure.ratings[part])
+            scores[figure.rows[~part]] = learner.predict(scaled[figure.rows[~part]])
+        made.append(scores)
+    return made
+
+
+def _preferred(figure: MeanFigure, inputs: Sequence[Floats], fold: Any) -> list[Floats]:
+    from sklearn.linear_model import LogisticRegression
+
+    pairs = [part for part in figure.parts if isinstance(part, PairFigure)]
+    better, worse, units = (np.concatenate([getattr(p, name) for p in pairs]) for name in ("better", "worse", "units"))
+    spread = np.maximum(inputs[0].std(axis=0), 1e-9)
+    made = [np.zeros(len(columns)) for columns in inputs]
+    for number in range(FOLDS):
+        part = fold[units] != number
+        ahead = np.concatenate([(columns[better[part]] - columns[worse[part]]) / spread for columns in inputs])
+        labels = np.repeat([1, 0], len(ahead))
+        weights = LogisticRegression(fit_intercept=False).fit(np.concatenate([ahead, -ahead]), labels).coef_[0]
+        for scores, columns in zip(made, inputs, strict=True):
+            for side in (better[~part], worse[~part]):
+                scores[side] = columns[side] / spread @ weights
+    return made
+
+
+def bounds_table(sets: Sequence[Rated], extractor: Extractor) -> str:
+    rows: dict[str, list[str]] = {}
+    for rated in sets:
+        for name, inputs in _growing(rated, extractor).items():
+            known = not any(np.isnan(columns).any() for columns in inputs)  # else pictures are missing
+            rows.setdefault(name, []).append(f"{bound(rated, inputs):.1f}" if known else "–")
+    lines = [f"| bound, fitted on the set's own ratings | {' | '.join(rated.title for rated in sets)} |"]
+    lines += ["|---" * (1 + len(sets)) + "|", *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())]
+    return "\n".join(lines)
+
+
+def _growing(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]]:
+    """More and more features, trial by trial."""
+    made: dict[str, list[Floats]] = {}
+    for captions in rated.task.trials:
+        own, others = extractor.own(captions), extractor.others(captions, graphs=False)
+        heavy = [name for name in others if any(encoder in name for encoder in extractor.encoders)]
+        steps = {
+            "caplens's features of meaning": [own[:, : len(MEANING)]],
+            "and wording, PAC-S space": [column for name, column in others.items() if name not in heavy],
+            **({f"and {', '.join(extractor.encoders)}": [others[name] for name in heavy]} if heavy else {}),
+            "and the picture": [own[:, len(MEANING)]],
+        }
+        so_far: list[Floats] = []
+        for name, columns in steps.items():
+            so_far += columns
+            made.setdefault(name, []).append(np.column_stack(so_far))
+    return made
+
+
+# What a feature adds on the pool, and what leaving one out costs.
+
+
+def features_table(material: Mapping[int, Material], extractor: Extractor, config: CompositeConfig) -> str:
+    """Held-out cross entropy with one more feature of meaning: nothing of the rated sets is in here."""
+    losses: dict[str, list[float]] = {}
+    for seed, made in material.items():
+        settings = replace(config, seed=seed)
+        extra = [extractor.others(trial.captions) for trial, _ in made.trials]
+        losses.setdefault("none", []).append(held_out(made.trials, settings)[0])
+        for name in extra[0]:
+            trials = [
+                (trial, np.column_stack([columns, more[name]]))
+                for (trial, columns), more in zip(made.trials, extra, strict=True)
+            ]
+            losses.setdefault(name, []).append(held_out(trials, settings)[0])
+    base = np.array(losses["none"])
+    seeds = ", ".join(map(str, material))
+    lines = [
+        f"| feature added | held-out cross entropy, mean of seeds {seeds} | difference, seed by seed |",
+        "|---|---|---|",
+    ]
+    for name, values in sorted(losses.items(), key=lambda item: (item[0] != "none", float(np.mean(item[1])))):
+        differences = "" if name == "none" else ", ".join(f"{value:+.4f}" for value in values - base)
+        lines.append(f"| {name} | {np.mean(values):.4f} | {differences} |")
+    return "\n".join(lines)
+
+
+def ablation_table(
+    material: Mapping[int, Material], sets: Sequence[Rated], extractor: Extractor, config: CompositeConfig
+) -> str:
+    """Every feature, and all manners together, left out of the training, over seeds."""
+    ways: dict[str, tuple[str, ...]] = {"nothing": (), **{name: (name,) for name in FEATURES}, "all manners": MANNERS}
+    features = [(rated, rated.of(extractor.own)) for rated in sets]
+    shown = [(rated, own, False) for rated, own in features] + [(rated, own, True) for rated, own in features[:2]]
+    titles = [rated.title + ", picture" * picture for rated, _, picture in shown]
+    lines = [f"| left out | held-out loss | {' | '.join(titles)} |", "|---" * (2 + len(titles)) + "|"]
+    for name, left_out in ways.items():
+        found = []
+        for seed, made in material.items():
+            network = fit(made, replace(config, seed=seed), left_out)
+            values = [rated.value(_scores(network, own, left_out, picture)) for rated, own, picture in shown]
+            found.append([float(network.about["held_out_loss"]), *values])
+        mean, spread = np.mean(found, axis=0), np.std(found, axis=0)
+        cells = [f"{mean[0]:.4f}", *(f"{m:.2f} ± {s:.2f}" for m, s in zip(mean[1:], spread[1:], strict=True))]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _scores(network: Network, features: Sequence[Floats], left_out: Sequence[str], picture: bool) -> list[Floats]:
+    made = []
+    for columns in features:
+        inputs = columns * [name not in left_out for name in FEATURES]
+        beyond = columns[:, len(MEANING)] - foreseen(inputs, network.extra["foreseen"])
+        inputs[:, len(MEANING)] = np.nan_to_num(beyond) if picture and PICTURE not in left_out else 0.0
+        made.append(network.logits(inputs))
+    return made
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("data", type=Path)
+    arguments.add_argument("pools", type=Path)
+    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--encoders", nargs="*", default=[], help="further sentence encoders to try")
+    arguments.add_argument("--only", nargs="+", default=["bounds", "features", "ablation"])
+    arguments.add_argument("--no-page", action="store_true", help="print only")
+    given = arguments.parse_args()
+    warnings.simplefilter("ignore", CaplensWarning)
+    config = CompositeConfig(images=964)
+    human, usual = [read_references(given.pools / "flickr8k.json")], read_references(given.pools / "usual.json")
+    images = given.data / "flickr8k" / "images"
+    material = {
+        seed: gather(human, {}, usual, images, replace(config, seed=seed)) for seed in range(1, given.seeds + 1)
+    }
+    extractor = Extractor(material[1].bank, tuple(given.encoders))
+    sets = load_sets(given.data)
+    tables = {
+        "bounds": lambda: bounds_table(sets, extractor),
+        "features": lambda: features_table(material, extractor, config),
+        "ablation": lambda: ablation_table(material, sets, extractor, config),
+    }
+    for name in given.only:
+        table = tables[name]()
+        print(f"{table}\n", flush=True)
+        if not given.no_page:
+            start, end = f"<!-- {name}: written by tools/composite.py -->", f"<!-- end of {name} -->"
+            page = PAGE.read_text("utf-8")
+            write_atomically(PAGE, f"{page.split(start)[0]}{start}\n\n{table}\n\n{end}{page.split(end)[1]}")
+
+
+if __name__ == "__main__":
+    main()
