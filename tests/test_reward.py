@@ -10,6 +10,7 @@ import pytest
 
 import caplens
 from caplens.errors import CaplensWarning, InputError
+from caplens.reward import END_WORD
 
 REFERENCES = {
     1: ["A cat sleeps on a mat.", "the cat sleeps"],
@@ -80,6 +81,23 @@ def test_baselines() -> None:
     np.testing.assert_allclose(advantage.reshape(2, 3).sum(axis=1), 0, atol=1e-12)
     with pytest.raises(InputError, match="at least two"):
         reward.leave_one_out([2], ["a"])
+
+
+def test_the_end_may_count_as_a_word() -> None:
+    references = {1: ["a dog in a field"], 2: ["a cat on a mat"], 3: ["two birds"]}
+    words = ["<end>", "a", "dog", "in", "field"]
+    plain = caplens.Reward("cider-d", references, vocabulary=words)
+    ending = caplens.Reward("cider-d", references, vocabulary=words, end_counts=True)
+    whole, broken, unended = [1, 2, 3, 1, 4, 0, 0], [1, 2, 3, 1, 0, 0, 0], [1, 2, 3, 1, 4]
+    assert plain([1], np.array([whole]))[0] == pytest.approx(ending([1], np.array([whole]))[0]) == pytest.approx(10)
+    assert plain([1], [unended])[0] == pytest.approx(10)
+    assert ending([1], [unended])[0] < 9.9
+    assert ending([1], np.array([broken]))[0] < plain([1], np.array([broken]))[0]
+    assert ending([1], ["a dog in a"]) == pytest.approx(ending([1], np.array([broken])))
+    spelt = caplens.Reward(
+        "cider-d", {key: [f"{text} {END_WORD}" for text in texts] for key, texts in references.items()}
+    )
+    assert ending([1], ["a dog in a"]) == pytest.approx(spelt([1], [f"a dog in a {END_WORD}"]))
 
 
 def test_torch_in_torch_out() -> None:

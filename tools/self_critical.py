@@ -40,7 +40,7 @@ CROSS_ENTROPY = CaptionerConfig(
 )
 EPOCHS = {"single": 8, "multi": 4}
 """Of cross entropy: a picture of the single condition has a fifth of the captions."""
-SELF_CRITICAL_EPOCHS = {"single": 10, "multi": 8}
+SELF_CRITICAL_EPOCHS = {"single": 8, "multi": 5}
 SELF_CRITICAL = replace(
     CROSS_ENTROPY,
     cross_entropy_epochs=0,

@@ -21,6 +21,8 @@ from caplens.text.ngrams import Corpus, ReferenceIndex, Tokenizer
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
+END_WORD = "endofcaption"
+"""What stands for the end of a caption where the end counts as a word."""
 
 
 class Reward:
@@ -32,6 +34,8 @@ class Reward:
         images: ``{id: picture}`` for metrics that look at pictures.
         vocabulary: ``vocabulary[number]`` is a word; then captions may be rows of numbers.
         end: the number, or numbers, at which a row ends; what follows is padding.
+        end_counts: to metrics of n-grams the end is a word too, of references and captions, as in the usual
+            self-critical training. Without it a captioner learns to break off: "a dog in a".
         options: passed to the metrics that take them, such as ``idf=`` or ``k_r=``.
 
     >>> reward = Reward("cider-r", references={1: ["a cat sleeps"], 2: ["a dog runs"]}, vocabulary=["", "a", "dog"])
@@ -49,6 +53,7 @@ class Reward:
         images: Mapping[Any, Media] | None = None,
         vocabulary: Sequence[str] | None = None,
         end: int | Sequence[int] = 0,
+        end_counts: bool = False,
         **options: Any,
     ) -> None:
         if not references:
@@ -67,6 +72,7 @@ class Reward:
         self.images = images
         self.vocabulary = None if vocabulary is None else list(vocabulary)
         self.end = [end] if isinstance(end, int) else list(end)
+        self.end_counts = end_counts
         self._begin()
 
     def _begin(self) -> None:
@@ -119,12 +125,21 @@ class Reward:
 
     def index(self, tokenizer: Tokenizer) -> ReferenceIndex:
         """All references as token numbers."""
-        return self._once(("index", tokenizer), lambda: ReferenceIndex(self.references.values(), tokenizer))
+        return self._once(
+            ("index", tokenizer), lambda: ReferenceIndex(map(self.closed, self.references.values()), tokenizer)
+        )
 
     def token_map(self, tokenizer: Tokenizer) -> TokenMap:
         """What the numbers of the vocabulary mean to the index."""
-        words = self.vocabulary or []
+        words = list(self.vocabulary or [])
+        if self.end_counts:
+            for number in self.end:
+                words[number] = END_WORD
         return self._once(("map", tokenizer), lambda: TokenMap(self.index(tokenizer).kernel, words))
+
+    def closed(self, texts: Sequence[str]) -> Sequence[str]:
+        """Texts with their end as a word, where it counts."""
+        return [f"{text} {END_WORD}" for text in texts] if self.end_counts else texts
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         with self._lock:
@@ -163,12 +178,12 @@ class Reward:
     def _spoken(
         self, numbers: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What stands before the first end of each row."""
+        """What stands before the first end of each row; with that end, where it counts."""
         stops = lengths.cumsum()
         starts = stops - lengths
         ended = numbers == self.end[0] if len(self.end) == 1 else np.isin(numbers, self.end)
         ends = np.append(np.flatnonzero(ended), len(numbers))
-        stops = np.minimum(stops, ends[np.searchsorted(ends, starts)])
+        stops = np.minimum(stops, ends[np.searchsorted(ends, starts)] + self.end_counts)
         return numbers[np.arange(len(numbers)) < np.repeat(stops, lengths)], stops - starts
 
     def _score(self, metric: Metric, batch: _Batch) -> Floats:
@@ -207,7 +222,7 @@ class _Batch(Workspace):
         if texts is None:
             words, ends = cast(list[str], reward.vocabulary), np.cumsum(cast(ArrayLike, self.lengths))
             rows = np.split(cast(NDArray[np.int64], self.numbers), ends[:-1])
-            texts = [" ".join(words[number] for number in row) for row in rows]
+            texts = [" ".join(words[number] for number in row if number not in reward.end) for row in rows]
         return CaptionSet(
             ids=[str(row) for row in range(len(self.keys))],
             candidates=list(texts),
@@ -223,6 +238,6 @@ class _Batch(Workspace):
     def _corpus(self, tokenizer: Tokenizer) -> Corpus:
         index = self.reward.index(tokenizer)
         if self.texts is not None:
-            return Corpus(index, Candidates(index.kernel, self.texts, self.rows))
+            return Corpus(index, Candidates(index.kernel, self.reward.closed(self.texts), self.rows))
         numbers, lengths = cast(Any, self.numbers), cast(Any, self.lengths)
         return Corpus(index, Candidates(self.reward.token_map(tokenizer), numbers, lengths, self.rows))

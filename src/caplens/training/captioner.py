@@ -99,6 +99,7 @@ def train_captioner(
                 dict(zip(pictures.ids, pictures.references, strict=True)),
                 vocabulary=vocabulary.words,
                 end=END,
+                end_counts=True,
             )
             mean = _self_critical_epoch(model, pictures, optimiser, shuffle, config, reward, progress)
             run.log(epoch=epoch + 1, reward=mean)
