@@ -39,7 +39,7 @@ at the size of two cores.
 - Cross entropy for {single} epochs with one reference, {multi} with five, once per condition and seed. Both rewards go
   on from there for {further_single} epochs with one reference, {further_multi} with five (time did not allow more):
   batches of {batch} pictures, {samples} samples each, every sample held against the mean of the others, learning rate
-  {self_critical_learning_rate:g}.
+  {self_critical_learning_rate:g}. The end of a caption counts as a word of the reward.
 - Test captions by a beam of 3, judged against the references of their condition. Nothing was chosen by test results.
   ± is the standard deviation over seeds; scores are ×100.
 - An earlier version of this page reported trainings that fell apart and ended saying "a". The cause was ours: the
