@@ -165,7 +165,7 @@ def _table(
     }
     start = found["before tuning"]
     lines = [
-        f"| Flickr8k train, {seeds} seeds | validation loss | R@1 text → image | "
+        f"| Flickr8k train, {seeds} seed{'s' * (seeds > 1)} | validation loss | R@1 text → image | "
         + " | ".join(judge.title for judge in judges)
         + " |",
         "|---" * (3 + len(judges)) + "|",
