@@ -84,8 +84,8 @@ def _write_page(whole: BenchReport) -> None:
 
 
 def _sets() -> list[RatingSet]:
-    known = known_sets()
-    return find_sets([*ORDER, *(name for name in known if name not in ORDER)])
+    others = (name for name, found in known_sets().items() if name not in ORDER and not found.only_when_named)
+    return find_sets([*ORDER, *others])
 
 
 def _metrics() -> list[Metric]:
