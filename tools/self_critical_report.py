@@ -13,6 +13,7 @@ import numpy as np
 import caplens
 from caplens.files import atomic_path, write_atomically
 from caplens.text.ptb import tokenise
+from caplens.text.stopwords import STOP_WORDS
 from caplens.training.captioner import Pictures
 
 METRICS = ("cider-r", "cider-d", "spice", "rouge-l", "meteor", "bleu-4")
@@ -45,7 +46,8 @@ at the size of two cores.
 - An earlier version of this page reported trainings that fell apart and ended saying "a". The cause was ours: the
   unknown word, which is never said, kept its share of the probability, and a teacher that lowers whatever was drawn
   raised it until hardly any was left for real words. Since it takes no probability, no training has fallen apart.
-- "Repeated words" are words that the same caption said before, "a" and "the" too; a caption "stammers" when a word or a
+- "Repeated words" are words that the same caption said before, "a" and "the" too, which grows with a caption's length; "content words"
+  leave function words out; a caption "stammers" when a word or a
   pair of words comes twice in a row.
 
 ![rewards and lengths](self-critical.svg)
@@ -69,9 +71,9 @@ class Outcome:
         return [point["reward"] for point in self.curve if "reward" in point]
 
 
-def repeated(text: str) -> float:
-    """Share of the words that the same caption said before."""
-    words = text.split()
+def repeated(text: str, but: frozenset[str] = frozenset()) -> float:
+    """Share of the words that the same caption said before; some may be left out of it."""
+    words = [word for word in text.split() if word not in but]
     return (len(words) - len(set(words))) / len(words) if words else 0.0
 
 
@@ -93,6 +95,7 @@ def habits(texts: Sequence[str]) -> dict[str, float]:
     lengths = [len(text.split()) for text in texts]
     return {
         "repeated words, %": 100 * float(np.mean([repeated(text) for text in texts])),
+        "repeated content words, %": 100 * float(np.mean([repeated(text, STOP_WORDS) for text in texts])),
         "captions that stammer, %": 100 * float(np.mean([stammers(text) for text in texts])),
         "distinct-1": distinct(texts, 1),
         "distinct-2": distinct(texts, 2),
@@ -220,7 +223,7 @@ def verdict(results: Results, condition: str) -> str:
     measured = {teacher: {one.seed: habits(one.said) for one in results.of(condition, teacher)} for teacher in TEACHERS}
     both = sorted(measured["cider-d"].keys() & measured["cider-r"].keys())
     lines = []
-    for name in ("repeated words, %", "captions that stammer, %"):
+    for name in ("repeated words, %", "repeated content words, %", "captions that stammer, %"):
         means = {teacher: spread([one[name] for one in found.values()], 1) for teacher, found in measured.items()}
         fewer = sum(measured["cider-r"][seed][name] < measured["cider-d"][seed][name] for seed in both)
         lines.append(
