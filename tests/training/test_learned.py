@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from caplens.captions import CaptionSet
-from caplens.errors import InputError
-from caplens.training.composite import Honest, fit_manners, fit_meaning, fit_picture
+from caplens.errors import InputError, MissingData
+from caplens.metrics.composite import FEATURES, PICTURE
+from caplens.metrics.network import Network
+from caplens.training.composite import Honest, fit_manners, fit_meaning, fit_picture, train_composite
 from caplens.training.composite_trials import CompositeConfig, Group, Trial, machine_trial, people_trial
 from caplens.training.config import read_config
 from caplens.training.corruptions import CORRUPTIONS
@@ -96,6 +98,39 @@ def test_composite_learns_positive_weights() -> None:
     expected, weight = fit_picture(model, [trial], features, features[:, 0] + random.normal(trial.right, 0.5))
     assert weight > 0
     assert expected[0] == pytest.approx(1, abs=0.2)
+
+
+def test_composite_training_repeats_itself_and_draws_its_curve(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("safetensors")
+    who, does = ["man", "dog", "girl", "horse", "boy", "cat"], ["runs", "sleeps", "jumps", "waits"]
+    human = {
+        f"{one} {act}": [f"a {one} {act} {place}" for place in ("here", "on the grass", "by a road", "again", "today")]
+        for one in who
+        for act in does
+    }
+    usual = {f"usual {n}": [f"a {one} stands near a tree"] * 5 for n, one in enumerate(who)}
+    config = CompositeConfig(images=22, gamed=8, folds=3)
+    try:
+        first = train_composite([human], {}, usual, None, tmp_path / "first", config)
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    second = train_composite([human], {}, usual, None, tmp_path / "second", config)
+    kept = Network.load(tmp_path / "first" / "caplens.safetensors")
+    assert first.about == second.about == kept.about
+    for made in (second, kept):
+        assert np.array_equal(made.layers[0][0], first.layers[0][0])
+        assert np.array_equal(made.extra["bank"], first.extra["bank"])
+    assert (first.layers[0][0] >= 0).all()
+    assert first.layers[0][0][FEATURES.index(PICTURE)] == 0  # no picture was there
+    assert [point["pictures"] for point in TrainingRun(tmp_path / "first", _facts(first, config)).points()] == [22]
+    assert (tmp_path / "first" / "curve.png").stat().st_size > 1000
+    with pytest.raises(InputError, match="another configuration"):
+        train_composite([human], {}, usual, None, tmp_path / "first", dataclasses.replace(config, seed=2))
+
+
+def _facts(network: Network, config: CompositeConfig) -> dict[str, object]:
+    return {**dataclasses.asdict(config), **{key: network.about[key] for key in ("images", "captions", "pictures")}}
 
 
 def test_composite_learns_manners() -> None:

@@ -1,0 +1,65 @@
+"""What the parts of caplens, the learned composite, cost: CPU time for pictures with five references each, text only.
+
+    python perf/composite.py [--images 300]
+
+Cold: nothing was embedded or parsed before; warm: everything is in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+from coco import captions
+from measure import measure
+
+from caplens.captions import CaptionSet
+from caplens.encoders.sentence import load_sentence_encoder
+from caplens.errors import CaplensWarning
+from caplens.metrics.base import Workspace
+from caplens.metrics.composite import ENCODER, Composite, manners
+from caplens.metrics.sentsim import places
+from caplens.metrics.spice import Spice
+from caplens.weights import fetch
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--images", type=int, default=300)
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore", CaplensWarning)
+    groups = [texts[:5] for texts in list(captions().values())[: chosen.images + 1]]
+    pairs = zip(groups[1:], groups[:-1], strict=True)
+    judged = [(other[0] + " outside", own) for other, own in pairs]  # candidates that are new to the cache
+    some = CaptionSet.of([candidate for candidate, _ in judged], [references for _, references in judged])
+    folders = [fetch(name) for name in (ENCODER, "en_core_web_md", "wordnet-3.0")]
+    with tempfile.TemporaryDirectory() as folder:
+        for path in folders:
+            target = Path(folder, "weights", path.name)
+            target.parent.mkdir(exist_ok=True)
+            target.symlink_to(path, target_is_directory=True)
+        os.environ["CAPLENS_CACHE"] = folder
+        # Models are loaded before the clock runs.
+        Workspace(CaptionSet.of(["a dog"], [["a dog runs"]])).result(Composite(picture=False))
+        work = Workspace(some)
+        cold = {
+            "sentence embeddings": measure(lambda: load_sentence_encoder(ENCODER).encode(list(places(some))))[0],
+            "SPICE": measure(lambda: work.result(Spice()))[0],
+            "manners": measure(lambda: manners(work))[0],
+        }
+        # Embeddings and SPICE are there already: what is left is everything else, manners once more.
+        rest = measure(lambda: work.result(Composite(picture=False)))[0]
+        cold["everything else"] = max(0.0, rest - cold["manners"])
+        total = sum(cold.values())
+        for name, seconds in cold.items():
+            print(f"cold  {name:22} {1000 * seconds / len(some):7.2f} ms per picture  {seconds / total:5.1%}")
+        warm = measure(lambda: Workspace(some).result(Composite(picture=False)))[0]
+        print(f"cold  {'all':22} {1000 * total / len(some):7.2f} ms per picture")
+        print(f"warm  {'all':22} {1000 * warm / len(some):7.2f} ms per picture")
+
+
+if __name__ == "__main__":
+    main()
