@@ -1,7 +1,9 @@
 """What is in caplens's features: bounds, features tried one by one, features left out. The tables of docs/composite.md.
 
+NNEval's bounds go into docs/nneval.md.
+
     python tools/learned_pools.py DATA POOLS
-    python tools/composite.py DATA POOLS [--seeds 3] [--only bounds] [--no-page]
+    python tools/composite.py DATA POOLS [--seeds 3] [--only bounds features ablation nneval] [--no-page]
 
 DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
 pictures; needs scikit-learn) and shipped nowhere; all other rows are trained on the pools alone. Features are kept in
@@ -30,8 +32,8 @@ from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import CaplensWarning
 from caplens.files import write_atomically
 from caplens.metrics import load_metric
-from caplens.metrics.base import Floats, Workspace
-from caplens.metrics.cider import CiderR
+from caplens.metrics.base import Floats, Metric, Workspace
+from caplens.metrics.cider import CiderD, CiderR
 from caplens.metrics.composite import (
     ENCODER,
     FEATURES,
@@ -48,17 +50,25 @@ from caplens.metrics.network import Network
 from caplens.metrics.sentsim import places, similarities, to_references
 from caplens.metrics.spice import Spice
 from caplens.readers import read_references
+from caplens.text.coco_idf import coco_val_idf
 from caplens.training.composite import Material, fit, gather, hash_of, held_out
 from caplens.training.composite_trials import CompositeConfig
 from caplens.training.features import cached_features
 from caplens.weights import shipped
 
-PAGE = Path(__file__).parents[1] / "docs" / "composite.md"
+PAGES = Path(__file__).parents[1] / "docs"
 SETS = (
     ("flickr8k-expert", "tau-c", "Expert τc"),
     ("flickr8k-cf", "tau-b", "CF τb"),
     ("composite", "tau-c", "Composite τc"),
     ("pascal-50s-consensus", "mean", "Pascal-50S"),
+)
+NNEVAL_SETS = (
+    ("composite", "pearson", "Composite Pearson"),
+    ("composite", "spearman", "Composite Spearman"),
+    ("composite", "tau-b", "Composite τb"),
+    ("pascal-50s-consensus", "mean", "Pascal-50S, consensus"),
+    ("pascal-50s-pairs", "mean", "Pascal-50S, direct votes"),
 )
 FOLDS = 5
 Columns = dict[str, Floats]
@@ -82,9 +92,9 @@ class Rated:
         return [features(captions) for captions in self.task.trials]
 
 
-def load_sets(data: Path) -> list[Rated]:
+def load_sets(data: Path, wanted: Sequence[tuple[str, str, str]] = SETS) -> list[Rated]:
     made = []
-    for name, key, title in SETS:
+    for name, key, title in wanted:
         task = find_sets([name])[0].load(DataFolders([data]))
         made.append(Rated(title, task, next(figure for figure in task.figures if figure.key == key)))
     return made
@@ -147,6 +157,8 @@ class Extractor:
 
         def compute(some: CaptionSet) -> Floats:
             work = Workspace(some)
+            # The bench keeps SPICE's scores, which are all that is needed here.
+            work.once(("result", Spice, Spice().signature_parts()), lambda: trial_scores(Spice(), Workspace(some)))
             cosines = picture_fit(work) if some.images is not None else np.full(len(some), np.nan)
             return np.column_stack([meaning(work, self.bank), cosines, manners(work)])
 
@@ -215,10 +227,10 @@ def _preferred(figure: MeanFigure, inputs: Sequence[Floats], fold: Any) -> list[
     return made
 
 
-def bounds_table(sets: Sequence[Rated], extractor: Extractor) -> str:
+def bounds_table(sets: Sequence[Rated], features: Callable[[Rated], Mapping[str, list[Floats]]]) -> str:
     rows: dict[str, list[str]] = {}
     for rated in sets:
-        for name, inputs in _growing(rated, extractor).items():
+        for name, inputs in features(rated).items():
             known = not any(np.isnan(columns).any() for columns in inputs)  # else pictures are missing
             rows.setdefault(name, []).append(f"{bound(rated, inputs):.1f}" if known else "–")
     lines = [f"| bound, fitted on the set's own ratings | {' | '.join(rated.title for rated in sets)} |"]
@@ -226,7 +238,16 @@ def bounds_table(sets: Sequence[Rated], extractor: Extractor) -> str:
     return "\n".join(lines)
 
 
-def _growing(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]]:
+def nneval_inputs(rated: Rated) -> dict[str, list[Floats]]:
+    """NNEval's eight features, from the scores that the bench keeps."""
+    metrics: list[Metric] = [load_metric(name) for name in ("meteor", "wmd", "spice")]
+    metrics += [load_metric(f"bleu-{n}") for n in range(1, 5)] + [CiderD(idf=coco_val_idf())]
+    works = [Workspace(captions) for captions in rated.task.trials]
+    made = [np.column_stack([trial_scores(metric, work).scores for metric in metrics]) for work in works]
+    return {"NNEval's eight features": made}
+
+
+def growing_inputs(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]]:
     """More and more features, trial by trial."""
     made: dict[str, list[Floats]] = {}
     for captions in rated.task.trials:
@@ -310,30 +331,32 @@ def main() -> None:
     arguments.add_argument("pools", type=Path)
     arguments.add_argument("--seeds", type=int, default=3)
     arguments.add_argument("--encoders", nargs="*", default=[], help="further sentence encoders to try")
-    arguments.add_argument("--only", nargs="+", default=["bounds", "features", "ablation"])
+    arguments.add_argument("--only", nargs="+", default=["bounds", "features", "ablation", "nneval"])
     arguments.add_argument("--no-page", action="store_true", help="print only")
     given = arguments.parse_args()
     warnings.simplefilter("ignore", CaplensWarning)
     config = CompositeConfig(images=964)
     human, usual = [read_references(given.pools / "flickr8k.json")], read_references(given.pools / "usual.json")
     images = given.data / "flickr8k" / "images"
-    material = {
-        seed: gather(human, {}, usual, images, replace(config, seed=seed)) for seed in range(1, given.seeds + 1)
-    }
+    seeds = range(1, 1 + (given.seeds if {"features", "ablation"} & {*given.only} else 1))
+    material = {seed: gather(human, {}, usual, images, replace(config, seed=seed)) for seed in seeds}
     extractor = Extractor(material[1].bank, tuple(given.encoders))
     sets = load_sets(given.data)
-    tables = {
-        "bounds": lambda: bounds_table(sets, extractor),
-        "features": lambda: features_table(material, extractor, config),
-        "ablation": lambda: ablation_table(material, sets, extractor, config),
+    tables: dict[str, tuple[str, Callable[[], str]]] = {
+        "bounds": ("composite", lambda: bounds_table(sets, lambda rated: growing_inputs(rated, extractor))),
+        "features": ("composite", lambda: features_table(material, extractor, config)),
+        "ablation": ("composite", lambda: ablation_table(material, sets, extractor, config)),
+        "nneval": ("nneval", lambda: bounds_table(load_sets(given.data, NNEVAL_SETS), nneval_inputs)),
     }
     for name in given.only:
-        table = tables[name]()
+        file, make = tables[name]
+        table = make()
         print(f"{table}\n", flush=True)
         if not given.no_page:
             start, end = f"<!-- {name}: written by tools/composite.py -->", f"<!-- end of {name} -->"
-            page = PAGE.read_text("utf-8")
-            write_atomically(PAGE, f"{page.split(start)[0]}{start}\n\n{table}\n\n{end}{page.split(end)[1]}")
+            page = (PAGES / f"{file}.md").read_text("utf-8")
+            made = f"{page.split(start)[0]}{start}\n\n{table}\n\n{end}{page.split(end)[1]}"
+            write_atomically(PAGES / f"{file}.md", made)
 
 
 if __name__ == "__main__":

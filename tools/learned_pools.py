@@ -26,7 +26,7 @@ from caplens.text.stopwords import STOP_WORDS
 COCO, BANK = 2600, 700
 # Flickr8k's validation pictures are judged; they and so many of the training pictures lend wrong captions.
 LENDING = 2473
-MOST_SIMILAR_OF = (100, 10)
+MOST_SIMILAR_OF = (300, 30, 3)
 Captions = dict[str, list[str]]
 
 
@@ -102,7 +102,7 @@ def machine_captions(data: Path, images: Captions) -> Captions:
 
 
 def out_of_domain(human: Captions, machine: Captions) -> Captions:
-    """Per image one machine's caption of it and two of similar images: what captioners out of their domain do."""
+    """Per image what machines said of images more or less like it: what captioners out of their domain do."""
     draw, names = random.Random(5), [name for name in human if name in machine]
     words = {
         name: {word for text in human[name] for word in text.lower().strip(".").split() if word not in STOP_WORDS}
@@ -113,10 +113,7 @@ def out_of_domain(human: Captions, machine: Captions) -> Captions:
         others = [other for other in draw.sample(names, of) if other != name]
         return max(others, key=lambda other: len(words[other] & words[name]) / len(words[other] | words[name]))
 
-    return {
-        name: [draw.choice(machine[name]), *(draw.choice(machine[similar(name, of)]) for of in MOST_SIMILAR_OF)]
-        for name in names
-    }
+    return {name: [draw.choice(machine[similar(name, of)]) for of in MOST_SIMILAR_OF] for name in names}
 
 
 def expert_medians(data: Path) -> list[dict[str, Any]]:

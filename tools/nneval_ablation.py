@@ -35,7 +35,7 @@ def main() -> None:
     rated = read_rated(given.pools / "rated.jsonl")
     found: dict[str, list[float]] = {name: [] for name in ("none", *FEATURES)}
     for seed in range(1, given.seeds + 1):
-        config = NNEvalConfig(learning_rate=0.002, epochs=EPOCHS, patience=EPOCHS, seed=seed)
+        config = NNEvalConfig(learning_rate=0.002, decay=0.03, epochs=EPOCHS, patience=EPOCHS, seed=seed)
         for name, values in found.items():
             folder = given.output / f"without-{name.replace('/', '-')}-{seed}"
             kept = folder / "result.json"

@@ -128,6 +128,7 @@ class Contributions(LazyDetails):
         made: list[Contribution] = [{"name": name, "value": value, "share": share} for name, value, share in named]
         usual = float(self.network(self.network.usual[None])[0])
         return {
-            "note": f"a usual caption scores {usual:.3f}; the bars say what moves this one away from it, the numbers are the features",
+            "note": f"a usual caption scores {usual:.3f}; the bars say what moves this one away from it, "
+            "the numbers are the features",
             "contributions": sorted(made, key=lambda entry: -abs(entry["share"])),
         }
