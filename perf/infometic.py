@@ -25,14 +25,8 @@ from caplens.encoders.looks import look_at
 from caplens.metrics.base import Workspace
 from caplens.metrics.infometic import InfoMeticPlus
 from caplens.text.words import tag_words
-from caplens.training.infometic import (
-    CaptionTensors,
-    InfoMeticConfig,
-    Losses,
-    Side,
-    new_fusion,
-    principal_projection,
-)
+from caplens.training.infometic import InfoMeticConfig, Losses, new_fusion
+from caplens.training.infometic_tensors import CaptionTensors, Side, principal_projection
 from caplens.training.pairs import read_pairs
 
 CAPTIONS_EACH = 5
@@ -80,7 +74,8 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
     mask = torch.ones(pictures, 22, dtype=torch.bool)
     side = Side(
         regions, torch.rand(pictures, 22, 4), mask, regions[:, 0], drawn(pictures, encoder_width), captions, captions,
-        mask, [np.array([number]) for number in range(pictures)], np.zeros((pictures, 1), np.int64),
+        mask, [np.array([number]) for number in range(pictures)], drawn(pictures, encoder_width),
+        np.zeros((pictures, 1), np.int64),
     )  # fmt: skip
     losses = Losses(fusion, fusion.project(drawn(tokens, encoder_width)), side, config, 20.0)
     batch, every = torch.arange(config.batch), torch.arange(config.fine_batch)

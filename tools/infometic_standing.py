@@ -26,7 +26,7 @@ from caplens.metrics.base import Workspace, silent
 from caplens.metrics.infometic import InfoMetic
 from caplens.metrics.standing import SCORES, place, standing_of, word_weight
 from caplens.training.grounded import frequent_words, pollute_all, region_features, tagged
-from caplens.training.infometic import nearest
+from caplens.training.infometic_tensors import nearest
 from caplens.training.pairs import read_pairs
 
 LEVELS = 41

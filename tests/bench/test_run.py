@@ -143,7 +143,7 @@ def test_a_damaged_store_is_computed_again(data: DataFolders, tmp_path: Path) ->
 
 def test_what_cannot_be_measured_is_listed_with_the_reason(data: DataFolders) -> None:
     report = run(find_sets(["flickr8k-expert", "thumb"]), [Blind(), Counting()], data, resamples=0, permutations=0)
-    assert "image" in report["flickr8k-expert"].skipped["toy-blind"]
+    assert "--data" in report["flickr8k-expert"].skipped["toy-blind"]
     assert "mscoco_THumB-1.0.jsonl" in report.missing["thumb"]
     with pytest.raises(KeyError, match="THumB"):
         report["thumb"]

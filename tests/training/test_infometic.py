@@ -21,8 +21,9 @@ from caplens.encoders.grounding import load_grounding
 from caplens.encoders.looks import Look
 from caplens.text.words import PARSERS, Word
 from caplens.training.grounded import frequent_words, mentioned, pack_looks, pollute, unpack_looks
-from caplens.training.infometic import InfoMeticConfig, nearest, principal_projection
+from caplens.training.infometic import InfoMeticConfig, disagreement, nearness
 from caplens.training.infometic_run import train_infometic
+from caplens.training.infometic_tensors import nearest, principal_projection
 from caplens.vision.regions import Regions
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "white": (240, 240, 240)}
@@ -108,11 +109,13 @@ def test_it_learns_and_every_switch_runs(data: Path, monkeypatch: pytest.MonkeyP
         {"hard_textual_negatives": False, "intra_layers": 0},
         {"fine_grained": False, "whole_image": False},
         {"inter_layers": 0, "on_cosine": False},
+        {"graded": 0.0, "at_beta": 0.0},
     ]
     for number, switch in enumerate(switches):
         reached = train(data, f"switch{number}", replace(TINY, steps=3, **switch), monkeypatch)
         assert ("words" in reached) == switch.get("fine_grained", True)
         assert ("hard textual negatives" in reached) == switch.get("hard_textual_negatives", True)
+        assert ("graded" in reached) == bool(switch.get("graded", True))
 
 
 def test_a_polluted_caption_has_one_word_that_no_caption_of_the_picture_uses() -> None:
@@ -146,6 +149,22 @@ def test_looks_survive_packing() -> None:
         np.testing.assert_array_equal(before.vectors, after.vectors)
         np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
         assert before.regions.labels == after.regions.labels
+
+
+def test_disagreement_is_nothing_for_a_rising_line_and_two_for_a_falling_one() -> None:
+    wanted = torch.tensor([[0.1, 0.5], [0.3, 0.9]])
+    assert disagreement(7 * wanted - 3, wanted).item() == pytest.approx(0, abs=1e-6)
+    assert disagreement(-wanted, wanted).item() == pytest.approx(2, abs=1e-6)
+
+
+def test_nearness_is_the_mean_cosine_with_a_pictures_other_captions() -> None:
+    vectors = torch.nn.functional.normalize(torch.randn(5, 8, generator=torch.Generator().manual_seed(0)), dim=-1)
+    owner = torch.tensor([0, 0, 0, 1, 1])
+    texts, said = torch.tensor([1, 3]), torch.stack([vectors[:3].sum(dim=0), vectors[3:].sum(dim=0)])
+    made = nearness(vectors[texts], owner[texts], said, torch.tensor([3, 2]), torch.tensor([0, 1]))
+    expected = [[(vectors[1] @ vectors[[0, 2]].T).mean(), (vectors[3] @ vectors[:3].T).mean()],
+                [(vectors[1] @ vectors[3:].T).mean(), vectors[3] @ vectors[4]]]  # fmt: skip
+    np.testing.assert_allclose(made.numpy(), np.array(expected, np.float32), atol=1e-6)
 
 
 def test_the_projection_keeps_cosines_and_neighbours_are_others() -> None:

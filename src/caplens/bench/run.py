@@ -212,6 +212,11 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
             progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
+            if "image" in metric.needs and captions.images is None and captions.videos is None:
+                report.skipped[metric.name] = (
+                    f"it looks at pictures, and of this set's none is in the --data folders ({report.rating_set.home})"
+                )
+                continue
             try:
                 done[metric.name].append(trial_scores(metric, work, task.details))
             except CaplensError as error:

@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from caplens.encoders.base import Vectors, unit
+from caplens.encoders.base import Vectors
 from caplens.encoders.fusion import Fusion, FusionScores, heads_of
+from caplens.training.infometic_tensors import MOST_WORDS, CaptionTensors, Side
 from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
 
 if TYPE_CHECKING:
-    from caplens.training.grounded import Captions, Ints, Pictures
+    from caplens.training.grounded import Ints
     from caplens.training.pairs import Progress
 
 
@@ -45,10 +46,15 @@ class InfoMeticConfig:
     coarse_per_fine: int = 3
     on_cosine: bool = True
     """Contrast the scores together with the encoder's cosine, so that they learn what it misses; False: alone."""
+    graded: float = 20.0
+    """Weight of agreement with how near a caption is to the picture's own captions; 0: only right or wrong counts."""
+    graded_alone: float = 0.0
+    at_beta: float = 1.0
+    """Weight of words on the right side of β."""
     scale: float = 5.0
     """1/τ at the start; it is learnt."""
     batch: int = 12
-    group: int = 4
+    group: int = 6
     """Similar pictures that come together; 1 gives random batches."""
     neighbours: int = 30
     fine_batch: int = 64
@@ -61,128 +67,9 @@ class InfoMeticConfig:
     """Validations without a better loss before it stops."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """One split as tensors."""
-
-    regions: Tensor
-    boxes: Tensor
-    region_masks: Tensor
-    whole_images: Tensor
-    encoded_images: Tensor
-    """Whole pictures as the encoder gives them, for its cosine."""
-    captions: CaptionTensors
-    polluted: CaptionTensors
-    mentioned: Tensor
-    """(captions, 1 + regions + 1): regions that a caption mentions, by weak label."""
-    listed: list[Ints]
-    """Rows of every picture's captions."""
-    neighbours: Ints
-    """(pictures, nearest): similar pictures."""
-
-
-@dataclass(frozen=True)
-class CaptionTensors:
-    """Captions of one split."""
-
-    rows: Tensor
-    """(captions, tokens): rows of the token table."""
-    masks: Tensor
-    words: Tensor
-    """(captions, tokens): the word of each piece, or one more than the last word."""
-    right: Tensor
-    """(captions, words): semantic words that are right."""
-    wrong: Tensor
-    """(captions, words): the word that was put in another's place."""
-    wholes: Tensor
-    encoded: Tensor
-    owner: Tensor
-    semantic_counts: Tensor
-
-
-MOST_WORDS = 32
 LEAST_ALPHA = 0.1  # β
-CONSTANT = 2.0
-
-
-def caption_tensors(captions: Captions, rows: Ints, fusion: Fusion) -> CaptionTensors:
-    """As tensors, whole vectors projected."""
-    words = np.full(rows.shape, MOST_WORDS)
-    right = np.zeros((len(rows), MOST_WORDS), bool)
-    wrong = np.zeros_like(right)
-    for row, (text, found, changed) in enumerate(zip(captions.spelt, captions.words, captions.changed, strict=True)):
-        places = np.array(text.words)
-        words[row, : len(places)] = np.where((places >= 0) & (places < MOST_WORDS), places, MOST_WORDS)
-        kept = {int(place) for place in places if 0 <= place < MOST_WORDS}
-        right[row, [place for place in kept if found[place].semantic and place != changed]] = True
-        wrong[row, [place for place in kept if place == changed]] = True
-    return CaptionTensors(
-        torch.from_numpy(rows),
-        torch.from_numpy(captions.masks()),
-        torch.from_numpy(words),
-        torch.from_numpy(right),
-        torch.from_numpy(wrong),
-        fusion.project(torch.from_numpy(captions.vectors)),
-        torch.from_numpy(captions.vectors),
-        torch.from_numpy(captions.owner),
-        torch.from_numpy(captions.semantic_counts),
-    )
-
-
-def make_side(
-    pictures: Pictures,
-    captions: Captions,
-    rows: Ints,
-    polluted: Captions,
-    polluted_rows: Ints,
-    mentioned: np.ndarray[Any, np.dtype[np.bool_]],
-    fusion: Fusion,
-    config: InfoMeticConfig,
-) -> Side:
-    """Everything the losses read, projected once: the projection is fixed."""
-    vectors = fusion.project(torch.from_numpy(pictures.vectors))
-    regions = vectors.clone()
-    if not config.whole_image:
-        regions[:, 0] = 0
-    return Side(
-        regions,
-        torch.from_numpy(pictures.boxes),
-        torch.from_numpy(pictures.regions),
-        vectors[:, 0],
-        torch.from_numpy(pictures.vectors[:, 0]),
-        caption_tensors(captions, rows, fusion),
-        caption_tensors(polluted, polluted_rows, fusion),
-        torch.from_numpy(mentioned),
-        [np.flatnonzero(captions.owner == number) for number in range(len(pictures.names))],
-        nearest(pictures.vectors[:, 0], config.neighbours),
-    )
-
-
-def nearest(vectors: Vectors, most: int) -> Ints:
-    """The most similar others of every vector."""
-    rows = unit(vectors).astype(np.float32)
-    found = []
-    for start in range(0, len(rows), 1024):
-        similar = rows[start : start + 1024] @ rows.T
-        similar[np.arange(len(similar)), start + np.arange(len(similar))] = -2
-        found.append(np.argsort(-similar, axis=1, kind="stable")[:, :most])
-    return np.concatenate(found)
-
-
-def principal_projection(vectors: Vectors, width: int) -> Tensor:
-    """The directions in which unit vectors lie most (no centring: cosines are to survive), and one constant.
-
-    Scaled so that a vector's numbers are of size one. Attention has no bias, so without a constant it could not prefer
-    the null region, or nouns, whatever the picture; CLIP's vectors have one in them, the embedded encoder's have not.
-    """
-    rows = unit(vectors)
-    _, directions = np.linalg.eigh(rows.T @ rows)
-    chosen = directions[:, ::-1][:, : width - 1]
-    chosen = chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(width - 1)])
-    made = np.zeros((vectors.shape[1] + 1, width), np.float32)
-    made[:-1, :-1] = chosen * math.sqrt(width)
-    made[-1, -1] = CONSTANT
-    return torch.from_numpy(made)
+SHARPNESS = 4.0
+"""How steeply a word's loss rises on the wrong side of β."""
 
 
 def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, scale: float) -> Fusion:
@@ -240,6 +127,12 @@ class Losses:
         for name, values in (("recall", scores.recall), ("precision", scores.precision), ("both", both)):
             table = values[: count * count].view(count, count) + cosines
             made[name] = (functional.cross_entropy(table, grid) + functional.cross_entropy(table.T, grid)) / 2
+        if self.config.graded:
+            near = self.nearness(pictures, texts)
+            sums = both[: count * count].view(count, count)
+            made["graded"] = self.config.graded * disagreement(sums + self.cosines(pictures, texts), near)
+            if self.config.graded_alone:
+                made["graded alone"] = self.config.graded_alone * disagreement(sums, near)
         if len(hard):
             own = scores.recall[: count * count].view(count, count).diagonal()[hard]
             made["hard textual negatives"] = functional.softplus(scores.recall[count * count :] - own).mean()
@@ -249,6 +142,12 @@ class Losses:
         """cos(v_g, t_g) / τ of the encoder, every picture with every caption: what InfoMetIC+ adds (eq. 11)."""
         seen = functional.normalize(self.side.encoded_images[pictures], dim=-1)
         return self.scale * seen @ functional.normalize(self.side.captions.encoded[texts], dim=-1).T
+
+    def nearness(self, pictures: Tensor, texts: Tensor) -> Tensor:
+        """How near every caption is to what people said about every picture."""
+        captions = functional.normalize(self.side.captions.encoded[texts], dim=-1)
+        counts = torch.tensor([len(self.side.listed[picture]) for picture in pictures.tolist()])
+        return nearness(captions, self.side.captions.owner[texts], self.side.said[pictures], counts, pictures)
 
     def words(self, texts: Tensor) -> tuple[Tensor, Tensor]:
         """α of every word of polluted captions, and their loss (eq. 9), over whole words instead of pieces."""
@@ -261,7 +160,12 @@ class Losses:
         right = captions.right[texts]
         counts = right.sum(dim=1) + 1  # the replaced word is semantic too
         terms = torch.where(right, -torch.log(by_word.clamp_min(1e-8)), 0).sum(dim=1) / counts
-        return by_word, terms.mean()
+        if not self.config.at_beta:
+            return by_word, terms.mean()
+        judged = right | captions.wrong[texts]
+        beyond = torch.where(right, 1, -1) * torch.log(by_word.clamp_min(1e-8) / LEAST_ALPHA)
+        sided = functional.softplus(-SHARPNESS * beyond)[judged].mean()
+        return by_word, terms.mean() + self.config.at_beta * sided
 
     def regions(self, texts: Tensor) -> tuple[Tensor, Tensor]:
         """α of every region (null last) for captions that mention some, and their loss (eq. 10)."""
@@ -275,6 +179,22 @@ class Losses:
     def fine(self, polluted: Tensor, texts: Tensor) -> dict[str, Tensor]:
         """Eq. 9 and 10."""
         return {"words": self.words(polluted)[1], "regions": self.regions(texts)[1]}
+
+
+def nearness(captions: Tensor, owners: Tensor, said: Tensor, counts: Tensor, pictures: Tensor) -> Tensor:
+    """(pictures, captions): mean cosine of a caption with a picture's captions, itself left out.
+
+    `captions` are unit vectors and `owners` their pictures; `said` has the sum of each picture's captions.
+    """
+    own = (owners[None] == pictures[:, None]).float()
+    return (said @ captions.T - own) / (counts[:, None] - own).clamp_min(1)
+
+
+def disagreement(scores: Tensor, wanted: Tensor) -> Tensor:
+    """1 − Pearson's correlation over all pairs."""
+    return 1 - functional.cosine_similarity(
+        (scores - scores.mean()).flatten(), (wanted - wanted.mean()).flatten(), dim=0
+    )
 
 
 @dataclass

@@ -26,13 +26,11 @@ from caplens.training.grounded import (
 )
 from caplens.training.infometic import (
     InfoMeticConfig,
-    Side,
-    make_side,
     new_fusion,
-    principal_projection,
     train_fusion,
     write_weights,
 )
+from caplens.training.infometic_tensors import Side, make_side, principal_projection
 from caplens.training.pairs import Progress, read_pairs
 from caplens.training.run import TrainingRun
 from caplens.vision.regions import CLUSTERS, make_proposer
@@ -141,9 +139,17 @@ def train_infometic(
     for place, (name, split) in enumerate(splits.items()):
         plain, wrong = rows[2 * place : 2 * place + 2]
         sides[name] = make_side(
-            split.pictures, split.captions, plain, split.polluted, wrong, split.mentioned, fusion, config
+            split.pictures,
+            split.captions,
+            plain,
+            split.polluted,
+            wrong,
+            split.mentioned,
+            fusion,
+            whole_image=config.whole_image,
+            neighbours=config.neighbours,
         )
     reached = train_fusion(fusion, tokens, sides["train"], sides["val"], config, loaded.scale, run, progress)
     path = output / "infometic.safetensors"
-    write_weights(fusion, path, {"kind": "infometic", **about, **reached})
+    write_weights(fusion, path, {"kind": "infometic", **about, "reached": reached})
     return {"weights": str(path), **reached}

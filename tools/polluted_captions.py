@@ -1,0 +1,58 @@
+"""Captions with one word replaced, in the layout of `caplens bench captokeneval`: for want of the released data.
+
+    python tools/polluted_captions.py FLICKR8K_FOLDER FEATURES OUTPUT
+    caplens bench captokeneval --data OUTPUT --data FLICKR8K_FOLDER -m infometic,info-clip
+
+One caption of each Flickr8k test photo; the replaced word is the wrong one. Regions are the detector's named ones with
+weak labels as in training. FEATURES is the folder of `caplens train infometic --features`; what is missing is made.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from caplens.encoders.load import load_encoder
+from caplens.files import write_atomically
+from caplens.metrics.base import silent
+from caplens.text.things import Things
+from caplens.training.grounded import mentioned
+from caplens.training.infometic_run import WORDNET, load_splits
+from caplens.weights import require
+
+
+def main() -> None:
+    folder, features, output = (Path(given) for given in sys.argv[1:4])
+    captions = folder / "flickr8k_captions.json"
+    split = load_splits(
+        load_encoder("embedded"), folder / "images", captions, [], "detector", features, silent, wanted=("test",)
+    )["test"]
+    things = Things(require(WORDNET))
+    rows = []
+    for words, owner, changed in zip(split.polluted.words, split.polluted.owner, split.polluted.changed, strict=True):
+        regions = split.pictures.looks[owner].regions
+        named, said = mentioned(words, regions, things)
+        rows.append(
+            {
+                "image": split.pictures.names[owner],
+                "caption": " ".join(word.text for word in words),
+                "words": [
+                    {"word": word.text, "correct": place != int(changed)}
+                    for place, word in enumerate(words)
+                    if word.semantic
+                ],
+                "regions": [
+                    {"box": box.tolist(), "mentioned": bool(is_said)}
+                    for box, has_name, is_said in zip(regions.boxes, named, said, strict=True)
+                    if has_name
+                ],
+            }
+        )
+    output.mkdir(parents=True, exist_ok=True)
+    write_atomically(output / "captokeneval.json", json.dumps(rows, indent=1) + "\n")
+    print(f"{len(rows)} captions, {sum(len(row['words']) for row in rows)} words, {output / 'captokeneval.json'}")
+
+
+if __name__ == "__main__":
+    main()
