@@ -1,6 +1,6 @@
 """How a caption's InfoMetIC numbers stand among those of people's captions: by themselves they say nothing to a reader.
 
-Scores are multiples of cosines, and were trained as corrections of the encoder's own, so they are compared with it
+Scores are multiples of cosines, and were trained together with the encoder's own, so they are compared with it
 added, as in InfoMetIC+. The α of a caption's words add up to 1: the more it says the less each word has, so that
 β = 0.1 calls most words of a long caption wrong, and in a caption of another picture no word is worse than the rest.
 What is compared instead is α times the number of words that count, less where the caption is far from the picture.

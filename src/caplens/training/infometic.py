@@ -47,10 +47,12 @@ class InfoMeticConfig:
     on_cosine: bool = True
     """Contrast the scores together with the encoder's cosine, so that they learn what it misses; False: alone."""
     graded: float = 20.0
-    """Weight of agreement with how near a caption is to the picture's own captions; 0: only right or wrong counts."""
-    graded_alone: float = 0.0
-    at_beta: float = 1.0
-    """Weight of words on the right side of β."""
+    """Weight of the agreement of precision, recall and cosine with how near a caption is to the picture's own captions;
+    0: only right or wrong counts."""
+    graded_alone: float = 5.0
+    """The same for precision and recall without the cosine."""
+    at_beta: float = 3.0
+    """Weight of words being on their side of β."""
     scale: float = 5.0
     """1/τ at the start; it is learnt."""
     batch: int = 12
@@ -70,6 +72,8 @@ class InfoMeticConfig:
 LEAST_ALPHA = 0.1  # β
 SHARPNESS = 4.0
 """How steeply a word's loss rises on the wrong side of β."""
+FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 13))
+"""Scales of the learnt scores that are tried at the end, as multiples of what was learnt."""
 
 
 def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, scale: float) -> Fusion:
@@ -127,12 +131,12 @@ class Losses:
         for name, values in (("recall", scores.recall), ("precision", scores.precision), ("both", both)):
             table = values[: count * count].view(count, count) + cosines
             made[name] = (functional.cross_entropy(table, grid) + functional.cross_entropy(table.T, grid)) / 2
+        near = self.nearness(pictures, texts)
+        sums = both[: count * count].view(count, count)
         if self.config.graded:
-            near = self.nearness(pictures, texts)
-            sums = both[: count * count].view(count, count)
             made["graded"] = self.config.graded * disagreement(sums + self.cosines(pictures, texts), near)
-            if self.config.graded_alone:
-                made["graded alone"] = self.config.graded_alone * disagreement(sums, near)
+        if self.config.graded_alone:
+            made["graded alone"] = self.config.graded_alone * disagreement(sums, near)
         if len(hard):
             own = scores.recall[: count * count].view(count, count).diagonal()[hard]
             made["hard textual negatives"] = functional.softplus(scores.recall[count * count :] - own).mean()
@@ -142,6 +146,14 @@ class Losses:
         """cos(v_g, t_g) / τ of the encoder, every picture with every caption: what InfoMetIC+ adds (eq. 11)."""
         seen = functional.normalize(self.side.encoded_images[pictures], dim=-1)
         return self.scale * seen @ functional.normalize(self.side.captions.encoded[texts], dim=-1).T
+
+    def graded_tables(self, pictures: Tensor, texts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Every picture with every caption: recall and precision, the encoder's cosine, and how near they are."""
+        count = len(pictures)
+        grid = torch.arange(count)
+        scores = self.score(pictures, self.side.captions, texts, (grid.repeat_interleave(count), grid.repeat(count)))
+        sums = (scores.recall + scores.precision).view(count, count)
+        return sums, self.cosines(pictures, texts), self.nearness(pictures, texts)
 
     def nearness(self, pictures: Tensor, texts: Tensor) -> Tensor:
         """How near every caption is to what people said about every picture."""
@@ -296,8 +308,25 @@ def train_fusion(
         run.save({**kept, **optimiser_tensors(optimiser), "generator": generator.get_state()}, state)
         progress("steps", int(state["step"]), config.steps)
     fusion.load_state_dict(best)
+    if config.graded:
+        weigh(held_out, config)
     run.finish()
     return {"steps": state["step"], "best step": state["best step"], **validate(held_out, config)}
+
+
+def weigh(losses: Losses, config: InfoMeticConfig, batches: int = 40) -> None:
+    """Set the scale of the learnt scores to what agrees best with grades on validation photos, beside the cosine.
+
+    The encoder knows its training pictures too well: there its cosine needs less help than on others.
+    """
+    sampler = Sampler(losses.side, config, torch.Generator().manual_seed(2))
+    with torch.inference_mode():
+        drawn = [losses.graded_tables(*sampler.coarse()[:2]) for _ in range(batches)]
+        found = {
+            factor: sum(float(disagreement(factor * sums + cosines, near)) for sums, cosines, near in drawn)
+            for factor in FACTORS
+        }
+        losses.fusion.logit_scale.add_(math.log(min(found, key=found.__getitem__)))
 
 
 def validate(losses: Losses, config: InfoMeticConfig, batches: int = 8) -> dict[str, float]:
