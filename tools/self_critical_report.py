@@ -46,9 +46,8 @@ at the size of two cores.
 - An earlier version of this page reported trainings that fell apart and ended saying "a". The cause was ours: the
   unknown word, which is never said, kept its share of the probability, and a teacher that lowers whatever was drawn
   raised it until hardly any was left for real words. Since it takes no probability, no training has fallen apart.
-- "Repeated words" are words that the same caption said before, "a" and "the" too, which grows with a caption's length; "content words"
-  leave function words out; a caption "stammers" when a word or a
-  pair of words comes twice in a row.
+- "Repeated words" are words that the same caption said before, "a" and "the" too, which grows with a caption's length;
+  "content words" leave function words out; a caption "stammers" when a word or a pair of words comes twice in a row.
 
 ![rewards and lengths](self-critical.svg)
 """
