@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from tests.cli.conftest import Run
 
 
@@ -44,11 +45,18 @@ def test_a_set_becomes_a_table_json_and_a_page(run: Run, folder: Path, tmp_path:
     assert "Abstract-50S" in page.read_text()
 
 
-def test_all_takes_what_is_there(run: Run, folder: Path) -> None:
-    shown = run("bench", "all", "--data", folder, "-m", "length", "--resamples", 5, "--permutations", 0, "--json")
+def test_all_takes_what_is_there_but_not_what_must_be_named(run: Run, folder: Path) -> None:
+    pictures = {name: {"split": "test", "captions": [name]} for name in ("a.png", "b.png")}
+    (folder / "flickr8k_captions.json").write_text(json.dumps(pictures))
+    for name in pictures:
+        Image.new("RGB", (2, 2)).save(folder / name)
+    few = ("--data", folder, "-m", "length", "--resamples", 5, "--permutations", 0, "--json")
+    shown = run("bench", "all", *few)
     assert shown.code == 0
     names = [entry["set"] for entry in json.loads(shown.stdout)["sets"]]
-    assert names == ["abstract-50s", "curve-abstract-50s"]
+    assert names == ["abstract-50s", "curve-abstract-50s", "retrieval-flickr8k"]
+    (named,) = json.loads(run("bench", "retrieval-flickr8k-whole", *few).stdout)["sets"]
+    assert named["set"] == "retrieval-flickr8k-whole"
 
 
 def test_a_set_that_is_not_there_ends_with_2_and_says_where_to_get_it(run: Run, folder: Path) -> None:
