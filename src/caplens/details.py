@@ -163,7 +163,9 @@ def reconcile(details: Details) -> Details:
         else region
         for place, region in enumerate(regions)
     ]
-    return {**details, "words": words, "regions": seen}
+    made: Details = {**details, "words": words, "regions": seen}
+    made.pop("cosine", None)  # it is in the scores, and says nothing by itself
+    return made
 
 
 def _by_standing(word: Word) -> Word:

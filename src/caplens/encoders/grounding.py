@@ -148,13 +148,13 @@ class Grounding:
                     word_masks[columns],
                 )
                 cosine = cosines(whole_images[rows].double(), whole_texts[columns].double(), dim=-1)
-                parts = (scores.precision.double(), scores.recall.double(), cosine, scores.regions, scores.words)
-                for place, (precision, recall, near, regions, words) in enumerate(zip(*parts, strict=True)):
+                parts = (scores.precision, scores.recall, cosine, scores.regions, scores.words)
+                per_pair = zip(*(part.double().numpy() for part in parts), strict=True)
+                for place, (precision, recall, near, shares, words) in enumerate(per_pair):
                     row, column = pairs[start + place]
                     count = min(len(looks[row].regions), CLUSTERS)
-                    shares = regions.double().numpy()
                     alphas = np.append(shares[:count], shares[-1])
-                    by_word = sum_by_word(words.double().numpy(), spelt[column], counts[column])
+                    by_word = sum_by_word(words, spelt[column], counts[column])
                     made.append(Judgement(float(precision), float(recall), float(near), alphas, by_word))
         return made
 
@@ -220,11 +220,8 @@ def word_mask(text: Spelt, length: int = TEXT_LENGTH) -> NDArray[np.bool_]:
 
 def sum_by_word(alphas: Floats, text: Spelt, count: int) -> Floats:
     """α of each word: the sum over its pieces; 0 for words that were cut off."""
-    made = np.zeros(count)
-    for place, word in enumerate(text.words):
-        if word >= 0:
-            made[word] += alphas[place]
-    return made
+    inside = slice(1, len(text.words) - 1)  # start and end are pieces of no word
+    return np.bincount(text.words[inside], alphas[inside], minlength=count).astype(np.float64)
 
 
 def load_grounding(source: str, allow_pickle: bool = False) -> Grounding:
