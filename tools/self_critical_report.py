@@ -229,6 +229,21 @@ def verdict(results: Results, condition: str) -> str:
             f"- {name}: {means['cider-d']} after CIDEr-D, {means['cider-r']} after CIDEr-R, {means['cross-entropy']} "
             f"before. Fewer with CIDEr-R, as the paper expects, in {fewer} of {len(both)} seeds."
         )
+    change = {
+        (teacher, name): np.mean([one[name] for one in measured[teacher].values()])
+        - np.mean([one[name] for one in measured["cross-entropy"].values()])
+        for teacher in TEACHERS[1:]
+        for name in ("repeated content words, %", "words")
+    }
+    lines.append(
+        "- Against the captioners they started from: "
+        + "; ".join(
+            f"{TITLES[teacher]} {change[teacher, 'repeated content words, %']:+.1f} points of repeated content words, "
+            f"{change[teacher, 'words']:+.1f} words a caption"
+            for teacher in TEACHERS[1:]
+        )
+        + "."
+    )
     if len(both) < 3:
         lines.append(f"- {len(both)} seed(s) decide nothing: the expectation is neither confirmed nor refuted here.")
     return "\n".join(lines)
