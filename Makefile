@@ -39,7 +39,7 @@ lint: $(VENV)/.dev
 
 # Each script runs a peer and caplens side by side and prints the ratio.
 perf: $(VENV)/.dev
-	for script in $(filter-out perf/measure.py,$(wildcard perf/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out perf/measure.py perf/coco.py,$(wildcard perf/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 # The kernels with address and undefined-behaviour checks: their tests, then 200,000 nasty texts.
 # `-S` keeps the editable install out of the way; an exception needs libstdc++ to be there before the sanitizer starts.

@@ -96,6 +96,9 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
 
 
 def main() -> None:
+    if len(sys.argv) < 3:
+        print("not run: it needs CAPTIONS and IMAGES (see the top of this file)")
+        return
     torch.set_num_threads(1)
     by_picture = list(read_pairs(sys.argv[1]).test.items())[: int(sys.argv[3]) if len(sys.argv) > 3 else 1000]
     pairs = [(str(Path(sys.argv[2]) / name), text) for name, texts in by_picture for text in texts[:CAPTIONS_EACH]]
