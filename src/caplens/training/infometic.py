@@ -51,7 +51,7 @@ class InfoMeticConfig:
     0: only right or wrong counts."""
     graded_alone: float = 5.0
     """The same for precision and recall without the cosine."""
-    at_beta: float = 3.0
+    at_beta: float = 6.0
     """Weight of words being on their side of β."""
     scale: float = 5.0
     """1/τ at the start; it is learnt."""
@@ -60,7 +60,7 @@ class InfoMeticConfig:
     """Similar pictures that come together; 1 gives random batches."""
     neighbours: int = 30
     fine_batch: int = 64
-    steps: int = 800
+    steps: int = 2400
     warm_up: int = 40
     learning_rate: float = 2e-3
     weight_decay: float = 0.01
