@@ -94,9 +94,8 @@ class Reward:
         With k captions per id, those of one id stand together. Numbers need a vocabulary; a torch tensor of numbers
         gives a torch tensor of rewards on the same device.
         """
-        texts = (
-            captions if isinstance(captions, list | tuple) and all(isinstance(text, str) for text in captions) else None
-        )
+        given = isinstance(captions, list | tuple) and all(issubclass(kind, str) for kind in {*map(type, captions)})
+        texts = captions if given else None
         numbers, lengths = (None, None) if texts is not None else self._numbers(captions)
         count = len(texts) if texts is not None else len(cast(Any, lengths))
         keys, rows = self._rows_of(ids, count)
@@ -131,11 +130,14 @@ class Reward:
 
     def token_map(self, tokenizer: Tokenizer) -> TokenMap:
         """What the numbers of the vocabulary mean to the index."""
-        words = list(self.vocabulary or [])
-        if self.end_counts:
-            for number in self.end:
+
+        def make() -> TokenMap:
+            words = list(self.vocabulary or [])
+            for number in self.end if self.end_counts else ():
                 words[number] = END_WORD
-        return self._once(("map", tokenizer), lambda: TokenMap(self.index(tokenizer).kernel, words))
+            return TokenMap(self.index(tokenizer).kernel, words)
+
+        return self._once(("map", tokenizer), make)
 
     def closed(self, texts: Sequence[str]) -> Sequence[str]:
         """Texts with their end as a word, where it counts."""
@@ -155,7 +157,7 @@ class Reward:
         each = count // len(keys)
         keys = [key for key in keys for _ in range(each)] if each != 1 else keys
         try:
-            return keys, np.array([*map(self._rows.__getitem__, keys)], dtype=np.int64)
+            return keys, np.fromiter(map(self._rows.__getitem__, keys), np.int64, count)
         except KeyError as error:
             key = error.args[0]
             raise InputError(f"no references for id {key!r}", remedy="give them when making the reward") from None
