@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -20,6 +21,17 @@ def vector(number: int, columns: int = 64) -> np.ndarray:
 
 def keys(count: int) -> list[bytes]:
     return [key_of("encoder@1", "text", str(number)) for number in range(count)]
+
+
+def test_threads_may_make_the_file_at_once(tmp_path: Path) -> None:
+    for number in range(40):
+        cache, start = EmbeddingCache(tmp_path / f"{number}.sqlite"), threading.Barrier(4)
+        threads = [threading.Thread(target=lambda c=cache, s=start: (s.wait(), c.get([b"a"]))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert cache.usable
 
 
 def test_what_is_put_is_got_exactly(tmp_path: Path) -> None:

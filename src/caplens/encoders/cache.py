@@ -29,6 +29,7 @@ _TABLE = (
     "(key BLOB PRIMARY KEY, columns INTEGER NOT NULL, vectors BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID"
 )
 _KEYS_PER_QUERY = 500
+_ATTEMPTS = 20
 
 
 def key_of(encoder: str, kind: str, content: str | bytes) -> bytes:
@@ -55,10 +56,7 @@ class EmbeddingCache:
         connection = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, timeout=30)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(_TABLE)
+            connection = _connect(self.path)
             with connection:
                 return action(connection)
         except (sqlite3.OperationalError, OSError):  # locked for long, disk full, read-only
@@ -130,6 +128,24 @@ class EmbeddingCache:
         return self._with(
             lambda connection: int(connection.execute("SELECT count(*) FROM embeddings").fetchone()[0]), 0
         )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that has the table; where several make a new file at once, SQLite fails and never waits."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        connection = sqlite3.connect(path, timeout=30)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(_TABLE)
+        except sqlite3.Error as error:
+            connection.close()
+            if "locked" not in str(error) or attempt == _ATTEMPTS:
+                raise
+            time.sleep(0.01 * attempt)
+        else:
+            break
+    return connection
 
 
 def _configured_size() -> int:
