@@ -131,7 +131,7 @@ class EmbeddingCache:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """A connection to a file that has the table; where several make a new file at once, SQLite fails and never waits."""
+    """A connection to a file that has the table; where several make a new file at once, SQLite fails, not waits."""
     for attempt in range(1, _ATTEMPTS + 1):
         connection = sqlite3.connect(path, timeout=30)
         try:
