@@ -42,6 +42,8 @@ class SystemScore:
     interval: tuple[float, float]
     difference: Difference | None
     """None for the baseline itself."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Id to reason, for captions that could not be scored; no system is compared on them."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,13 @@ def compare(
         name: evaluate(captions, metrics=metrics, progress=progress, **options) for name, captions in aligned.items()
     }
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
+    ids = next(iter(aligned.values())).ids
     compared = {}
     for name in next(iter(reports.values())).results:
         if name not in errors:
             results = {system: report[name] for system, report in reports.items()}
-            compared[name] = _compare_one(results, samples, seed)
-    count = len(next(iter(aligned.values())))
-    return Comparison(tuple(systems), count, samples, seed, compared, errors)
+            compared[name] = _compare_one(results, ids, samples, seed)
+    return Comparison(tuple(systems), len(ids), samples, seed, compared, errors)
 
 
 def _same_rows(
@@ -181,7 +183,7 @@ def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name
     return captions.take([place[key] for key in ids])
 
 
-def _compare_one(results: Mapping[str, Result], samples: int, seed: int) -> MetricComparison:
+def _compare_one(results: Mapping[str, Result], ids: Sequence[str], samples: int, seed: int) -> MetricComparison:
     """Test every system against the first on one metric."""
     stacked = np.stack([result.statistics for result in results.values()])  # (systems, captions, columns)
     usable = ~np.isnan(stacked).any(axis=(0, 2))
@@ -201,7 +203,7 @@ def _compare_one(results: Mapping[str, Result], samples: int, seed: int) -> Metr
     swapped = _corpus(first.metric, sums[1:] - moved, count) - _corpus(first.metric, sums[0] + moved, count)
 
     rows = []
-    for place, name in enumerate(results):
+    for place, (name, result) in enumerate(results.items()):
         difference = None
         if place:
             value = float(scores[place] - scores[0])
@@ -216,7 +218,8 @@ def _compare_one(results: Mapping[str, Result], samples: int, seed: int) -> Metr
                 p_randomisation=p_randomisation,
                 verdict="same" if p_randomisation >= SIGNIFICANT else "better" if improved else "worse",
             )
-        rows.append(SystemScore(name, float(scores[place]), interval(drawn_scores[:, place]), difference))
+        failures = {ids[row]: reason for row, reason in result.failures.items()}
+        rows.append(SystemScore(name, float(scores[place]), interval(drawn_scores[:, place]), difference, failures))
     metric = first.metric
     return MetricComparison(first.name, first.signature, metric.percent, metric.higher_is_better, count, tuple(rows))
 

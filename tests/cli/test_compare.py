@@ -54,6 +54,21 @@ def test_fail_if_worse_is_exit_code_1(run: Run, files: dict[str, Path], first: s
     assert ("significantly worse" in shown.stderr) == (code == 1)
 
 
+@pytest.mark.usefixtures("toys")
+def test_captions_without_a_score_are_named_with_the_reason(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
+    broken = json.loads(files["good"].read_text()) | {"p3": "broken", "p5": "broken"}
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(broken))
+    shown = run("compare", files["good"], *(tmp_path / f"{name}.json" for name in ("one", "two")), "-m", "toy-picky")
+    assert shown.code == 0, shown.stderr
+    reason = "the <picture> cannot be read"
+    assert shown.stderr.splitlines() == [f"no score for {name}: {reason}" for name in ("p3", "p5")]  # each once
+    shown = run("compare", files["good"], tmp_path / "one.json", "-m", "toy-picky", "--json")
+    compared = json.loads(shown.stdout)["metrics"]["toy-picky"]
+    assert compared["captions"] == 38
+    assert [system["failures"] for system in compared["systems"]] == [{}, {"p3": reason, "p5": reason}]
+
+
 def test_the_examples_compare_with_the_default_metrics(run: Run) -> None:
     one, other = EXAMPLES / "captions.jsonl", EXAMPLES / "captions_b.jsonl"
     shown = run("compare", one, other, "--references", one, "--samples", 100, "--json")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,9 @@ Encoder = Annotated[
     str | None, typer.Option(help="Image-text encoder of the metrics that look at pictures: embedded, ViT-B-32, …")
 ]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
+
+
+MOST_REASONS = 20
 
 
 def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False) -> dict[str, Any]:
@@ -81,6 +85,15 @@ def choose_metrics(asked: Sequence[str], captions: CaptionSet) -> list[str]:
     if captions.images is not None or captions.videos is not None:
         return ["clip-s", "pac-s"]
     return ["length"]
+
+
+def name_unscored(failures: Iterable[tuple[str, str]]) -> None:
+    """Say which captions (ids) got no score and why, each once; of many, the first few."""
+    reasons = dict.fromkeys(failures)
+    for name, reason in islice(reasons, MOST_REASONS):
+        print(f"no score for {name}: {reason}", file=sys.stderr)
+    if len(reasons) > MOST_REASONS:
+        print(f"no score for {len(reasons) - MOST_REASONS:,} more: --json FILE has every reason", file=sys.stderr)
 
 
 def name_failures(errors: Mapping[str, str], asked: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from caplens.cli._arguments import (
     Videos,
     choose_metrics,
     name_failures,
+    name_unscored,
     read_options,
     split_names,
 )
@@ -74,6 +75,8 @@ def command(
     say(json, f"{found.captions:,} captions, {samples:,} draws, seed {seed}; * p < {SIGNIFICANT}, ** p < 0.01 (swap)")
     for metric in found.metrics.values():
         say(json, metric.signature)
+    scored = [system for metric in found.metrics.values() for system in metric.systems]
+    name_unscored(failure for system in scored for failure in system.failures.items())
     name_failures(found.errors, asked)
     if fail_if_worse and found.worse():
         for system, name in found.worse():

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,15 +17,11 @@ from caplens.cli._arguments import (
     Videos,
     choose_metrics,
     name_failures,
+    name_unscored,
     read_options,
     split_names,
 )
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
-
-if TYPE_CHECKING:
-    from caplens.report.report import Report
-
-MOST_REASONS = 20
 
 
 def command(
@@ -67,15 +61,6 @@ def command(
     for target in (html, None if json == "-" else json):
         if target is not None:
             say(json, f"wrote {target}")
-    _name_unscored(report)
-    name_failures(report.errors, asked)
-
-
-def _name_unscored(report: Report) -> None:
-    """Say which captions got no score and why, each once; of many, the first few."""
     ids = report.captions.ids
-    reasons = dict.fromkeys((ids[row], why) for result in report for row, why in result.failures.items())
-    for name, reason in islice(reasons, MOST_REASONS):
-        print(f"no score for {name}: {reason}", file=sys.stderr)
-    if len(reasons) > MOST_REASONS:
-        print(f"no score for {len(reasons) - MOST_REASONS:,} more: --json FILE has every reason", file=sys.stderr)
+    name_unscored((ids[row], reason) for result in report for row, reason in result.failures.items())
+    name_failures(report.errors, asked)
