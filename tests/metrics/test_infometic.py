@@ -160,15 +160,21 @@ def test_unusual_captions_get_a_number_and_a_note(images: list[str], checkpoint:
     assert "note" in result.details[3]
 
 
-def test_a_broken_picture_is_nan_with_its_reason(images: list[str], checkpoint: Path) -> None:
-    Path(images[1]).write_bytes(b"broken")
+@pytest.mark.parametrize(("fault", "reason"), [("broken", "not a picture"), ("absent", "no such file")])
+def test_a_picture_that_cannot_be_used_is_nan_with_its_reason(
+    images: list[str], checkpoint: Path, fault: str, reason: str
+) -> None:
+    if fault == "broken":
+        Path(images[1]).write_bytes(b"broken")
+    else:
+        Path(images[1]).unlink()
     options = {"encoder": random_encoder(), "weights": str(checkpoint), "regions": "grid"}
     report = caplens.evaluate(CANDIDATES, images=images, metrics=NAMES, **options)
     for name in NAMES:
         assert np.isnan(report[name].scores).tolist() == [False, True, False, False]
         assert "1.png" in report[name].failures[1]
         assert report[name].details[1] == {}
-    with pytest.raises(InputError, match="not a picture"):
+    with pytest.raises(InputError, match=reason):
         caplens.evaluate(CANDIDATES, images=images, metrics=["infometic"], strict=True, **options)
 
 

@@ -46,13 +46,10 @@ def look_at(embedder: Embedder, media: Sequence[Media | None], proposer: Propose
     distinct = rows_by_media(media)
     entries = list(distinct.values())
     for start in range(0, len(entries), PICTURES_AT_ONCE):
-        part = [(_read(source, embedder.allow_urls), media_name(source), places)
-                for source, places in entries[start : start + PICTURES_AT_ONCE]]  # fmt: skip
-        known = _known(embedder, [data for data, *_ in part if not isinstance(data, InputError)], proposer)
+        part = _read(embedder, entries[start : start + PICTURES_AT_ONCE], failures)
+        known = _known(embedder, [data for data, *_ in part], proposer)
         for done, (data, name, places) in enumerate(part, start=start + 1):
             try:
-                if isinstance(data, InputError):
-                    raise data
                 looks.append(_look(embedder, data, name, proposer, known))
             except InputError as error:
                 embedder.fail(error, places, failures)
@@ -63,11 +60,17 @@ def look_at(embedder: Embedder, media: Sequence[Media | None], proposer: Propose
     return Looks(looks, rows, failures)
 
 
-def _read(media: Media, allow_urls: bool) -> bytes | InputError:
-    try:
-        return read_media(media, allow_urls=allow_urls)
-    except InputError as error:
-        return error
+def _read(
+    embedder: Embedder, entries: Sequence[tuple[Media, list[int]]], failures: dict[int, str]
+) -> list[tuple[bytes, str, list[int]]]:
+    """Content, name and rows of the pictures that can be read; the others are put down as failures."""
+    made = []
+    for media, places in entries:
+        try:
+            made.append((read_media(media, allow_urls=embedder.allow_urls), media_name(media), places))
+        except InputError as error:
+            embedder.fail(error, places, failures)
+    return made
 
 
 def _known(embedder: Embedder, pictures: Sequence[bytes], proposer: Proposer) -> dict[bytes, Vectors]:
