@@ -24,12 +24,7 @@ from caplens.training.grounded import (
     region_features,
     tagged,
 )
-from caplens.training.infometic import (
-    InfoMeticConfig,
-    new_fusion,
-    train_fusion,
-    write_weights,
-)
+from caplens.training.infometic import InfoMeticConfig, new_fusion, train_fusion, write_weights
 from caplens.training.infometic_tensors import Side, make_side, principal_projection
 from caplens.training.pairs import Progress, read_pairs
 from caplens.training.run import TrainingRun
@@ -146,8 +141,7 @@ def train_infometic(
             wrong,
             split.mentioned,
             fusion,
-            whole_image=config.whole_image,
-            neighbours=config.neighbours,
+            config,
         )
     reached = train_fusion(fusion, tokens, sides["train"], sides["val"], config, loaded.scale, run, progress)
     path = output / "infometic.safetensors"

@@ -16,6 +16,7 @@ from caplens.encoders.base import Vectors, unit
 if TYPE_CHECKING:
     from caplens.encoders.fusion import Fusion
     from caplens.training.grounded import Captions, Ints, Pictures
+    from caplens.training.infometic import InfoMeticConfig
 
 MOST_WORDS = 32
 CONSTANT = 2.0
@@ -94,14 +95,12 @@ def make_side(
     polluted_rows: Ints,
     mentioned: np.ndarray[Any, np.dtype[np.bool_]],
     fusion: Fusion,
-    *,
-    whole_image: bool,
-    neighbours: int,
+    config: InfoMeticConfig,
 ) -> Side:
     """Everything the losses read, projected once: the projection is fixed."""
     vectors = fusion.project(torch.from_numpy(pictures.vectors))
     regions = vectors.clone()
-    if not whole_image:
+    if not config.whole_image:
         regions[:, 0] = 0
     return Side(
         regions,
@@ -116,7 +115,7 @@ def make_side(
         torch.zeros(len(pictures.names), captions.vectors.shape[1]).index_add_(
             0, torch.from_numpy(captions.owner), functional.normalize(torch.from_numpy(captions.vectors), dim=-1)
         ),
-        nearest(pictures.vectors[:, 0], neighbours),
+        nearest(pictures.vectors[:, 0], config.neighbours),
     )
 
 
