@@ -1,18 +1,16 @@
-"""What is in caplens's features: bounds, features tried one by one, features left out. The tables of docs/composite.md.
-
-NNEval's bounds go into docs/nneval.md.
+"""What each of caplens's features is worth: tried one by one, and left out. Two tables of docs/composite.md.
 
     python tools/learned_pools.py DATA POOLS
-    python tools/composite.py DATA POOLS [--seeds 3] [--only bounds features ablation nneval] [--no-page]
+    python tools/composite.py DATA POOLS [--seeds 3] [--only features ablation] [--no-page]
 
-DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
-pictures; needs scikit-learn) and shipped nowhere; all other rows are trained on the pools alone. Features are kept in
-the cache: stopped and started again it goes on where it was.
+DATA holds the rating sets and flickr8k/images. Everything is trained on the pools alone. Features stay in the cache:
+stopped and started again it goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +21,7 @@ import numpy as np
 
 from caplens.bench.base import Task, find_sets
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure, MeanFigure, PairFigure, RatingFigure, Scored, Trial
+from caplens.bench.figures import Figure, Scored, Trial
 from caplens.bench.scores import trial_scores
 from caplens.captions import CaptionSet
 from caplens.encoders.base import unit
@@ -32,8 +30,8 @@ from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import CaplensWarning
 from caplens.files import write_atomically
 from caplens.metrics import load_metric
-from caplens.metrics.base import Floats, Metric, Workspace
-from caplens.metrics.cider import CiderD, CiderR
+from caplens.metrics.base import Floats, Workspace
+from caplens.metrics.cider import CiderR
 from caplens.metrics.composite import (
     ENCODER,
     FEATURES,
@@ -50,7 +48,6 @@ from caplens.metrics.network import Network
 from caplens.metrics.sentsim import places, similarities, to_references
 from caplens.metrics.spice import Spice
 from caplens.readers import read_references
-from caplens.text.coco_idf import coco_val_idf
 from caplens.training.composite import Material, fit, gather, hash_of, held_out
 from caplens.training.composite_trials import CompositeConfig
 from caplens.training.features import cached_features
@@ -63,14 +60,6 @@ SETS = (
     ("composite", "tau-c", "Composite τc"),
     ("pascal-50s-consensus", "mean", "Pascal-50S"),
 )
-NNEVAL_SETS = (
-    ("composite", "pearson", "Composite Pearson"),
-    ("composite", "spearman", "Composite Spearman"),
-    ("composite", "tau-b", "Composite τb"),
-    ("pascal-50s-consensus", "mean", "Pascal-50S, consensus"),
-    ("pascal-50s-pairs", "mean", "Pascal-50S, direct votes"),
-)
-FOLDS = 5
 Columns = dict[str, Floats]
 
 
@@ -179,101 +168,14 @@ class Extractor:
         return cached_features(captions, identity, lambda some: np.column_stack(list(compute(some).values())))
 
 
-# Bounds: the best that a model fitted on the ratings themselves does on held-out pictures.
-
-
-def bound(rated: Rated, inputs: Sequence[Floats]) -> float:
-    """Ridge regression or boosted trees, whichever is better; logistic regression on pairs."""
-    random = np.random.default_rng(0)
-    fold = random.permutation(rated.task.units) % FOLDS
-    if isinstance(rated.figure, RatingFigure):
-        return max(rated.value([made]) for made in _regressed(rated.figure, inputs[0], fold))
-    assert isinstance(rated.figure, MeanFigure)
-    return rated.value(_preferred(rated.figure, inputs, fold))
-
-
-def _regressed(figure: RatingFigure, inputs: Floats, fold: Any) -> list[Floats]:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.linear_model import Ridge
-
-    scaled = (inputs - inputs.mean(axis=0)) / np.maximum(inputs.std(axis=0), 1e-9)
-    trees = {"max_iter": 150, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 60, "random_state": 0}
-    made = []
-    for learner in (Ridge(10.0), HistGradientBoostingRegressor(**trees)):
-        scores = np.zeros(len(inputs))
-        for number in range(FOLDS):
-            part = fold[figure.units] != number
-            learner.fit(scaled[figure.rows[part]], figure.ratings[part])
-            scores[figure.rows[~part]] = learner.predict(scaled[figure.rows[~part]])
-        made.append(scores)
-    return made
-
-
-def _preferred(figure: MeanFigure, inputs: Sequence[Floats], fold: Any) -> list[Floats]:
-    from sklearn.linear_model import LogisticRegression
-
-    pairs = [part for part in figure.parts if isinstance(part, PairFigure)]
-    better, worse, units = (np.concatenate([getattr(p, name) for p in pairs]) for name in ("better", "worse", "units"))
-    spread = np.maximum(inputs[0].std(axis=0), 1e-9)
-    made = [np.zeros(len(columns)) for columns in inputs]
-    for number in range(FOLDS):
-        part = fold[units] != number
-        ahead = np.concatenate([(columns[better[part]] - columns[worse[part]]) / spread for columns in inputs])
-        labels = np.repeat([1, 0], len(ahead))
-        weights = LogisticRegression(fit_intercept=False).fit(np.concatenate([ahead, -ahead]), labels).coef_[0]
-        for scores, columns in zip(made, inputs, strict=True):
-            for side in (better[~part], worse[~part]):
-                scores[side] = columns[side] / spread @ weights
-    return made
-
-
-def bounds_table(sets: Sequence[Rated], features: Callable[[Rated], Mapping[str, list[Floats]]]) -> str:
-    rows: dict[str, list[str]] = {}
-    for rated in sets:
-        for name, inputs in features(rated).items():
-            known = not any(np.isnan(columns).any() for columns in inputs)  # else pictures are missing
-            rows.setdefault(name, []).append(f"{bound(rated, inputs):.1f}" if known else "–")
-    lines = [f"| bound, fitted on the set's own ratings | {' | '.join(rated.title for rated in sets)} |"]
-    lines += ["|---" * (1 + len(sets)) + "|", *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())]
-    return "\n".join(lines)
-
-
-def nneval_inputs(rated: Rated) -> dict[str, list[Floats]]:
-    """NNEval's eight features, from the scores that the bench keeps."""
-    metrics: list[Metric] = [load_metric(name) for name in ("meteor", "wmd", "spice")]
-    metrics += [load_metric(f"bleu-{n}") for n in range(1, 5)] + [CiderD(idf=coco_val_idf())]
-    works = [Workspace(captions) for captions in rated.task.trials]
-    made = [np.column_stack([trial_scores(metric, work).scores for metric in metrics]) for work in works]
-    return {"NNEval's eight features": made}
-
-
-def growing_inputs(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]]:
-    """More and more features, trial by trial."""
-    made: dict[str, list[Floats]] = {}
-    for captions in rated.task.trials:
-        own, others = extractor.own(captions), extractor.others(captions, graphs=False)
-        heavy = [name for name in others if any(encoder in name for encoder in extractor.encoders)]
-        steps = {
-            "caplens's features of meaning": [own[:, : len(MEANING)]],
-            "and wording, PAC-S space": [column for name, column in others.items() if name not in heavy],
-            **({f"and {', '.join(extractor.encoders)}": [others[name] for name in heavy]} if heavy else {}),
-            "and the picture": [own[:, len(MEANING)]],
-        }
-        so_far: list[Floats] = []
-        for name, columns in steps.items():
-            so_far += columns
-            made.setdefault(name, []).append(np.column_stack(so_far))
-    return made
-
-
 # What a feature adds on the pool, and what leaving one out costs.
 
 
-def features_table(material: Mapping[int, Material], extractor: Extractor, config: CompositeConfig) -> str:
+def features_table(material: Mapping[int, Material], extractor: Extractor) -> str:
     """Held-out cross entropy with one more feature of meaning: nothing of the rated sets is in here."""
     losses: dict[str, list[float]] = {}
     for seed, made in material.items():
-        settings = replace(config, seed=seed)
+        settings = replace(CONFIG, seed=seed)
         extra = [extractor.others(trial.captions) for trial, _ in made.trials]
         losses.setdefault("none", []).append(held_out(made.trials, settings)[0])
         for name in extra[0]:
@@ -294,9 +196,7 @@ def features_table(material: Mapping[int, Material], extractor: Extractor, confi
     return "\n".join(lines)
 
 
-def ablation_table(
-    material: Mapping[int, Material], sets: Sequence[Rated], extractor: Extractor, config: CompositeConfig
-) -> str:
+def ablation_table(material: Mapping[int, Material], sets: Sequence[Rated], extractor: Extractor) -> str:
     """Every feature, and all manners together, left out of the training, over seeds."""
     ways: dict[str, tuple[str, ...]] = {"nothing": (), **{name: (name,) for name in FEATURES}, "all manners": MANNERS}
     features = [(rated, rated.of(extractor.own)) for rated in sets]
@@ -306,8 +206,8 @@ def ablation_table(
     for name, left_out in ways.items():
         found = []
         for seed, made in material.items():
-            network = fit(made, replace(config, seed=seed), left_out)
-            values = [rated.value(_scores(network, own, left_out, picture)) for rated, own, picture in shown]
+            network = fit(made, replace(CONFIG, seed=seed), left_out)
+            values = [rated.value(network_logits(network, own, left_out, picture)) for rated, own, picture in shown]
             found.append([float(network.about["held_out_loss"]), *values])
         mean, spread = np.mean(found, axis=0), np.std(found, axis=0)
         cells = [f"{mean[0]:.4f}", *(f"{m:.2f} ± {s:.2f}" for m, s in zip(mean[1:], spread[1:], strict=True))]
@@ -315,7 +215,9 @@ def ablation_table(
     return "\n".join(lines)
 
 
-def _scores(network: Network, features: Sequence[Floats], left_out: Sequence[str], picture: bool) -> list[Floats]:
+def network_logits(
+    network: Network, features: Sequence[Floats], left_out: Sequence[str], picture: bool
+) -> list[Floats]:
     made = []
     for columns in features:
         inputs = columns * [name not in left_out for name in FEATURES]
@@ -325,38 +227,48 @@ def _scores(network: Network, features: Sequence[Floats], left_out: Sequence[str
     return made
 
 
+CONFIG = CompositeConfig(images=964)
+
+
+def load_material(data: Path, pools: Path, seeds: int) -> dict[int, Material]:
+    """What caplens is trained on, by the seed that draws it."""
+    human, usual = [read_references(pools / "flickr8k.json")], read_references(pools / "usual.json")
+    images = data / "flickr8k" / "images"
+    return {seed: gather(human, {}, usual, images, replace(CONFIG, seed=seed)) for seed in range(1, 1 + seeds)}
+
+
+def parser(about: str | None, tables: Sequence[str]) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("data", type=Path)
+    made.add_argument("pools", type=Path)
+    made.add_argument("--encoders", nargs="*", default=[], help="further sentence encoders to try")
+    made.add_argument("--only", nargs="+", default=list(tables), choices=tables)
+    made.add_argument("--no-page", action="store_true", help="print only")
+    return made
+
+
+def show(name: str, table: str, page: Path | None) -> None:
+    """Print a table, and write it into its place on the page."""
+    print(f"{table}\n", flush=True)
+    if page is not None:
+        start, end = f"<!-- {name}: written by tools/{Path(sys.argv[0]).name} -->", f"<!-- end of {name} -->"
+        text = page.read_text("utf-8")
+        write_atomically(page, f"{text.split(start)[0]}{start}\n\n{table}\n\n{end}{text.split(end)[1]}")
+
+
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("data", type=Path)
-    arguments.add_argument("pools", type=Path)
+    arguments = parser(__doc__, ("features", "ablation"))
     arguments.add_argument("--seeds", type=int, default=3)
-    arguments.add_argument("--encoders", nargs="*", default=[], help="further sentence encoders to try")
-    arguments.add_argument("--only", nargs="+", default=["bounds", "features", "ablation", "nneval"])
-    arguments.add_argument("--no-page", action="store_true", help="print only")
     given = arguments.parse_args()
     warnings.simplefilter("ignore", CaplensWarning)
-    config = CompositeConfig(images=964)
-    human, usual = [read_references(given.pools / "flickr8k.json")], read_references(given.pools / "usual.json")
-    images = given.data / "flickr8k" / "images"
-    seeds = range(1, 1 + (given.seeds if {"features", "ablation"} & {*given.only} else 1))
-    material = {seed: gather(human, {}, usual, images, replace(config, seed=seed)) for seed in seeds}
+    material = load_material(given.data, given.pools, given.seeds)
     extractor = Extractor(material[1].bank, tuple(given.encoders))
-    sets = load_sets(given.data)
-    tables: dict[str, tuple[str, Callable[[], str]]] = {
-        "bounds": ("composite", lambda: bounds_table(sets, lambda rated: growing_inputs(rated, extractor))),
-        "features": ("composite", lambda: features_table(material, extractor, config)),
-        "ablation": ("composite", lambda: ablation_table(material, sets, extractor, config)),
-        "nneval": ("nneval", lambda: bounds_table(load_sets(given.data, NNEVAL_SETS), nneval_inputs)),
+    tables = {
+        "features": lambda: features_table(material, extractor),
+        "ablation": lambda: ablation_table(material, load_sets(given.data), extractor),
     }
     for name in given.only:
-        file, make = tables[name]
-        table = make()
-        print(f"{table}\n", flush=True)
-        if not given.no_page:
-            start, end = f"<!-- {name}: written by tools/composite.py -->", f"<!-- end of {name} -->"
-            page = (PAGES / f"{file}.md").read_text("utf-8")
-            made = f"{page.split(start)[0]}{start}\n\n{table}\n\n{end}{page.split(end)[1]}"
-            write_atomically(PAGES / f"{file}.md", made)
+        show(name, tables[name](), None if given.no_page else PAGES / "composite.md")
 
 
 if __name__ == "__main__":

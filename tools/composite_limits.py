@@ -1,0 +1,200 @@
+"""How far caplens's and NNEval's features get, whatever the learner: tables of docs/composite.md and docs/nneval.md.
+
+    python tools/learned_pools.py DATA POOLS
+    python tools/composite_limits.py DATA POOLS [--only bounds transfer ties nneval] [--no-page]
+
+DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
+pictures; needs scikit-learn), "transfer" on the ratings of THumB; neither is shipped. Features are kept in the cache:
+stopped and started again it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from composite import PAGES, Extractor, Rated, load_material, load_sets, network_logits, parser, show
+
+from caplens.bench.figures import MeanFigure, PairFigure, RatingFigure
+from caplens.bench.scores import trial_scores
+from caplens.captions import CaptionSet
+from caplens.errors import CaplensWarning
+from caplens.metrics import load_metric
+from caplens.metrics.base import Floats, Metric, Workspace
+from caplens.metrics.cider import CiderD
+from caplens.metrics.composite import MEANING, load_network
+from caplens.text.coco_idf import coco_val_idf
+from caplens.weights import shipped
+
+NNEVAL_SETS = (
+    ("composite", "pearson", "Composite Pearson"),
+    ("composite", "spearman", "Composite Spearman"),
+    ("composite", "tau-b", "Composite τb"),
+    ("pascal-50s-consensus", "mean", "Pascal-50S, consensus"),
+    ("pascal-50s-pairs", "mean", "Pascal-50S, direct votes"),
+)
+FOLDS = 5
+FLOORS = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+
+
+# Bounds: the best that a model fitted on the ratings themselves does on held-out pictures.
+
+
+def bound(rated: Rated, inputs: Sequence[Floats]) -> float:
+    """Ridge regression or boosted trees, whichever is better; logistic regression on pairs."""
+    random = np.random.default_rng(0)
+    fold = random.permutation(rated.task.units) % FOLDS
+    if isinstance(rated.figure, RatingFigure):
+        return max(rated.value([made]) for made in _regressed(rated.figure, inputs[0], fold))
+    assert isinstance(rated.figure, MeanFigure)
+    return rated.value(_preferred(rated.figure, inputs, fold))
+
+
+def _regressed(figure: RatingFigure, inputs: Floats, fold: Any) -> list[Floats]:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+
+    scaled = (inputs - inputs.mean(axis=0)) / np.maximum(inputs.std(axis=0), 1e-9)
+    trees = {"max_iter": 150, "learning_rate": 0.05, "max_leaf_nodes": 8, "min_samples_leaf": 60, "random_state": 0}
+    made = []
+    for learner in (Ridge(10.0), HistGradientBoostingRegressor(**trees)):
+        scores = np.zeros(len(inputs))
+        for number in range(FOLDS):
+            part = fold[figure.units] != number
+            learner.fit(scaled[figure.rows[part]], figure.ratings[part])
+            scores[figure.rows[~part]] = learner.predict(scaled[figure.rows[~part]])
+        made.append(scores)
+    return made
+
+
+def _preferred(figure: MeanFigure, inputs: Sequence[Floats], fold: Any) -> list[Floats]:
+    from sklearn.linear_model import LogisticRegression
+
+    pairs = [part for part in figure.parts if isinstance(part, PairFigure)]
+    better, worse, units = (np.concatenate([getattr(p, name) for p in pairs]) for name in ("better", "worse", "units"))
+    spread = np.maximum(inputs[0].std(axis=0), 1e-9)
+    made = [np.zeros(len(columns)) for columns in inputs]
+    for number in range(FOLDS):
+        part = fold[units] != number
+        ahead = np.concatenate([(columns[better[part]] - columns[worse[part]]) / spread for columns in inputs])
+        labels = np.repeat([1, 0], len(ahead))
+        weights = LogisticRegression(fit_intercept=False).fit(np.concatenate([ahead, -ahead]), labels).coef_[0]
+        for scores, columns in zip(made, inputs, strict=True):
+            for side in (better[~part], worse[~part]):
+                scores[side] = columns[side] / spread @ weights
+    return made
+
+
+def bounds_table(sets: Sequence[Rated], features: Callable[[Rated], Mapping[str, list[Floats]]]) -> str:
+    rows: dict[str, list[str]] = {}
+    for rated in sets:
+        for name, inputs in features(rated).items():
+            known = not any(np.isnan(columns).any() for columns in inputs)  # else pictures are missing
+            rows.setdefault(name, []).append(f"{bound(rated, inputs):.1f}" if known else "–")
+    lines = [f"| bound, fitted on the set's own ratings | {' | '.join(rated.title for rated in sets)} |"]
+    lines += ["|---" * (1 + len(sets)) + "|", *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())]
+    return "\n".join(lines)
+
+
+def nneval_inputs(rated: Rated) -> dict[str, list[Floats]]:
+    """NNEval's eight features, from the scores that the bench keeps."""
+    metrics: list[Metric] = [load_metric(name) for name in ("meteor", "wmd", "spice")]
+    metrics += [load_metric(f"bleu-{n}") for n in range(1, 5)] + [CiderD(idf=coco_val_idf())]
+    works = [Workspace(captions) for captions in rated.task.trials]
+    made = [np.column_stack([trial_scores(metric, work).scores for metric in metrics]) for work in works]
+    return {"NNEval's eight features": made}
+
+
+def growing_inputs(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]]:
+    """More and more features, trial by trial."""
+    made: dict[str, list[Floats]] = {}
+    for captions in rated.task.trials:
+        own, others = extractor.own(captions), extractor.others(captions, graphs=False)
+        heavy = [name for name in others if any(encoder in name for encoder in extractor.encoders)]
+        steps = {
+            "caplens's features of meaning": [own[:, : len(MEANING)]],
+            "and wording, PAC-S space": [column for name, column in others.items() if name not in heavy],
+            **({f"and {', '.join(extractor.encoders)}": [others[name] for name in heavy]} if heavy else {}),
+            "and the picture": [own[:, len(MEANING)]],
+            "and InfoMetIC+": [infometic(captions)],
+        }
+        so_far: list[Floats] = []
+        for name, columns in steps.items():
+            so_far += columns
+            made.setdefault(name, []).append(np.column_stack(so_far))
+    return made
+
+
+def infometic(captions: CaptionSet) -> Floats:
+    """Where every caption has a picture; else NaN, as the picture's cosine."""
+    images = captions.images
+    if images is None or any(image is None for image in images):
+        return np.full(len(captions), np.nan)
+    return trial_scores(load_metric("infometic-plus"), Workspace(captions)).scores
+
+
+# Is it the way the weights are learned? Weights from people's ratings of other captions, and what ties do to τb.
+
+
+def transfer_table(sets: Sequence[Rated], data: Path, extractor: Extractor) -> str:
+    """Non-negative weights by least squares on THumB's ratings, in the place of those learned without ratings."""
+    from scipy.optimize import nnls
+
+    lines = [f"| fitted on THumB's | {' | '.join(rated.title for rated in sets)} |", "|---" * (1 + len(sets)) + "|"]
+    for key in ("precision", "recall", "total"):
+        (thumb,) = load_sets(data, [("thumb", f"pearson {key}, without human", key)])
+        assert isinstance(thumb.figure, RatingFigure)
+        (own,) = thumb.of(lambda captions: extractor.own(captions)[:, : len(MEANING)])
+        spread = own.std(axis=0)
+        inputs, wanted = ((own - own.mean(axis=0)) / spread)[thumb.figure.rows], thumb.figure.ratings
+        # Two hundredths of ridge: the features are alike.
+        ridge = np.sqrt(0.02 * len(inputs)) * np.eye(inputs.shape[1])
+        weights, _ = nnls(
+            np.vstack([inputs, ridge]), np.concatenate([wanted - wanted.mean(), np.zeros(inputs.shape[1])])
+        )
+
+        def score(captions: CaptionSet, weights: Floats = weights / spread) -> Floats:
+            made: Floats = extractor.own(captions)[:, : len(MEANING)] @ weights
+            return made
+
+        lines.append(f"| {key} | {' | '.join(f'{rated.value(rated.of(score)):.1f}' for rated in sets)} |")
+    return "\n".join(lines)
+
+
+def ties_table(sets: Sequence[Rated], extractor: Extractor) -> str:
+    """caplens as it is, text only, with every score below a floor raised to it."""
+    network = load_network(shipped("caplens"))
+    titles = [f"{rated.title} (ties)" for rated in sets]
+    lines = [f"| every score below | {' | '.join(titles)} |", "|---" * (1 + len(sets)) + "|"]
+    scored = [network_logits(network, rated.of(extractor.own), (), picture=False) for rated in sets]
+    for floor in FLOORS:
+        least = np.log(floor / (1 - floor)) if floor else -np.inf
+        cells = []
+        for rated, logits in zip(sets, scored, strict=True):
+            tied = np.mean(np.concatenate(logits) < least)
+            cells.append(f"{rated.value([np.maximum(one, least) for one in logits]):.1f} ({tied:.0%})")
+        lines.append(f"| {floor or 'none'} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    given = parser(__doc__, ("bounds", "transfer", "ties", "nneval")).parse_args()
+    warnings.simplefilter("ignore", CaplensWarning)
+    extractor = Extractor(load_material(given.data, given.pools, seeds=1)[1].bank, tuple(given.encoders))
+    sets = load_sets(given.data)
+    tables: dict[str, tuple[str, Callable[[], str]]] = {
+        "bounds": ("composite", lambda: bounds_table(sets, lambda rated: growing_inputs(rated, extractor))),
+        "transfer": ("composite", lambda: transfer_table(sets, given.data, extractor)),
+        "ties": ("composite", lambda: ties_table(sets, extractor)),
+        "nneval": ("nneval", lambda: bounds_table(load_sets(given.data, NNEVAL_SETS), nneval_inputs)),
+    }
+    for name in given.only:
+        page, make = tables[name]
+        show(name, make(), None if given.no_page else PAGES / f"{page}.md")
+
+
+if __name__ == "__main__":
+    main()
