@@ -102,6 +102,14 @@ def test_words_and_regions_of_a_picture_are_linked_by_name(tmp_path: Path, monke
     assert set(left_out(details)) <= {"cat"}
     assert not any("CLIP" in note for note in made.views[0].notes)
     assert made.views[0].signature.startswith("infometic|")
+    german = caplens.explain("ein Hund sitzt hier", tmp_path / "photo.png", regions=str(tmp_path / "boxes.json"))
+    assert "does not look English" in german["picture"]["note"]
+    assert not german.wrong_words()
+    assert not left_out(german["picture"])
+    assert not any("English" in note for note in german.views[0].notes), "once is enough"
+    assert [region["label"] for region in german["picture"]["regions"]] == ["dog", "cat"]
+    german.to_html(tmp_path / "page.html")
+    assert "does not look English" in (tmp_path / "page.html").read_text("utf-8")
     long = caplens.explain("dogs " * 300, tmp_path / "photo.png", regions=str(tmp_path / "boxes.json"))
     judged = [word for word in long["picture"]["words"] if "status" in word]
     assert 0 < len(judged) < 40  # what the network does not read is not called wrong

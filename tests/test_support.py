@@ -75,10 +75,12 @@ def test_references_without_content_leave_nothing_out() -> None:
 
 
 @pytest.mark.usefixtures("nothing")
-def test_other_scripts_are_compared_as_they_are() -> None:
+def test_other_languages_are_compared_as_they_are() -> None:
     [made] = Support().explain(["Кошка спит"], [["кошка сидит"]])
     assert statuses(made) == {"Кошка": "exact", "спит": "wrong"}
     assert "only English" in made["note"]
+    [german] = Support().explain(["eine Katze sitzt"], [["eine Katze schläft"]])
+    assert "only English" in german["note"]
 
 
 @pytest.mark.usefixtures("nothing")

@@ -124,7 +124,9 @@ def _check_picture(image: Media, options: dict[str, Any]) -> None:
 def _by_picture(caption: str, image: Media, references: list[str], options: dict[str, Any]) -> View:
     captions = CaptionSet.of([caption], [references] if references else None, images=[image])
     result = _result(captions, PICTURE_METRIC, options)
-    return View("picture", "Held against the picture", reconcile(result.explained(0)), result.notes, result.signature)
+    details = reconcile(result.explained(0))
+    notes = tuple(note for note in result.notes if note != details.get("note"))  # said once is enough
+    return View("picture", "Held against the picture", details, notes, result.signature)
 
 
 def _by_references(caption: str, references: list[str]) -> View:

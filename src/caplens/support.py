@@ -18,6 +18,7 @@ from caplens.details import RIGHT, AnyDetails, Details, LazyDetails, Missing, St
 from caplens.metrics.meteor import MODULES, Meteor, aligner, prepare, words_of
 from caplens.native._kernels import Synonyms, english_stem
 from caplens.text import words as caption_words
+from caplens.text.english import looks_english
 from caplens.text.ptb import tokenise
 from caplens.text.stopwords import STOP_WORDS
 from caplens.text.wordnet import WordNet
@@ -142,7 +143,7 @@ class Support:
         made |= {"precision": precision, "recall": recall, "overall": _mean(precision, recall)}
         if not judged:
             made["note"] = "no word of the caption says something that could be compared"
-        elif not all(map(_is_latin, caption.words)):
+        elif not all(map(_is_latin, caption.words)) or not looks_english(" ".join(caption.words)):
             made["note"] = "only English has synonyms and function words here: other words were compared as they are"
         return made
 

@@ -158,6 +158,10 @@ def test_unusual_captions_get_a_number_and_a_note(images: list[str], checkpoint:
     assert len(result.details[2]["words"]) == 300
     assert "note" in result.details[0]
     assert "note" in result.details[3]
+    german = result.details[1]
+    assert "does not look English" in german["note"]
+    assert not any("status" in entry for entry in (*german["words"], *german["regions"]))
+    assert (german["precision"], german["recall"], german["overall"]) == (None, None, None)
 
 
 @pytest.mark.parametrize(("fault", "reason"), [("broken", "not a picture"), ("absent", "no such file")])

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from caplens.captions import CaptionSet
 from caplens.details import AnyDetails, Details, read_details
 from caplens.errors import CaplensWarning, MissingData
+from caplens.text.english import foreign_note
 
 Floats = NDArray[np.float64]
 Need = Literal["references", "image", "video"]
@@ -109,6 +110,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     percent: ClassVar[bool] = True
     """Whether people print this score times 100."""
+    english_only: ClassVar[bool] = False
+    """Whether captions in other languages get numbers that mean nothing; the result then has a note."""
 
     @abstractmethod
     def statistics(self, work: Workspace) -> Statistics:
@@ -149,7 +152,9 @@ class Metric(ABC):
         """Score every caption of the workspace."""
         self.check(work.captions)
         made = self.statistics(work)
-        for note in made.notes:
+        foreign = foreign_note(work.captions.candidates) if self.english_only else None
+        notes = made.notes if foreign is None else (*made.notes, foreign)
+        for note in notes:
             warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
         scores = np.ascontiguousarray(self.scores(made.rows), dtype=np.float64)
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
@@ -164,7 +169,7 @@ class Metric(ABC):
             statistics=made.rows,
             metric=self,
             details=made.details,
-            notes=made.notes,
+            notes=notes,
             failures=made.failures,
         )
 

@@ -19,6 +19,7 @@ from caplens.errors import MissingData
 from caplens.metrics.base import Floats, Statistics, Workspace, register
 from caplens.metrics.standing import SCORES, Standing, standing_of
 from caplens.metrics.visual import VisualMetric
+from caplens.text.english import UNTRUSTED, looks_english
 
 if TYPE_CHECKING:
     from caplens.encoders.base import Encoder
@@ -40,6 +41,7 @@ class RegionMetric(VisualMetric):
     """A metric over the regions of a picture and the words of a caption."""
 
     regions: str
+    english_only = True
 
     def proposer(self) -> Proposer:
         """Where regions come from."""
@@ -121,6 +123,8 @@ class Explained(LazyDetails):
         if row not in self.judged:
             return {}
         judgement, regions = self.judged[row], self.regions[row]
+        if not looks_english(" ".join(word.text for word in self.words[row])):
+            return _unjudged(self.words[row], regions, judgement)
         made: Details = {
             "precision": judgement.precision,
             "recall": judgement.recall,
@@ -142,6 +146,15 @@ class Explained(LazyDetails):
         if not any(word.semantic for word in self.words[row]):
             made["note"] = "no word of this caption says something that a picture could show"
         return made
+
+
+def _unjudged(tagged: Sequence[TaggedWord], regions: Regions, judgement: Judgement) -> Details:
+    """A caption in a language that is not understood: its weights mean nothing, so no verdicts are made of them."""
+    words, seen = _words(tagged, judgement.words), _regions(regions, judgement.regions)
+    for entry in (*words, *seen):
+        entry.pop("status", None)
+    unsaid: Details = {"precision": None, "recall": None, "overall": None}
+    return {**unsaid, "cosine": judgement.cosine, "words": words, "regions": seen, "note": UNTRUSTED}
 
 
 def _link(made: Details, tagged: Sequence[TaggedWord]) -> None:

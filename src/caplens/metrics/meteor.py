@@ -42,6 +42,7 @@ class Meteor(Metric):
     needs = frozenset({"references"})
     paper = "Denkowski and Lavie 2014, WMT"
     summary = "alignment with the best reference by words, stems, synonyms and paraphrases"
+    english_only = True
     environment: ClassVar[str] = "CAPLENS_METEOR_DATA"
 
     def __init__(self, *, data: str | os.PathLike[str] | None = None, tokenizer: Tokenizer = "ptb") -> None:
