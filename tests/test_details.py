@@ -81,6 +81,25 @@ def test_words_are_judged_by_where_they_stand_among_peoples_words() -> None:
     assert made["words"][1]["note"] == "doubted: 20 % of people's words weigh less"
 
 
+@pytest.mark.parametrize(("standing", "status"), [(0.05, "missing"), (0.2, "mentioned"), (0.6, "mentioned")])
+def test_where_no_word_fits_no_region_is_mentioned(standing: float, status: str) -> None:
+    details: Details = {
+        "words": [{"text": "a"}, {"text": "dog", "standing": 0.02}, {"text": "chair", "standing": standing}],
+        "missing": [{"text": "cup", "regions": [2]}],
+        "regions": [
+            {"box": [0, 0, 1, 1], "status": "mentioned", "label": "cat"},
+            {"box": [0, 0, 1, 1], "status": "mentioned"},
+            {"box": [0, 0, 1, 1], "status": "missing", "label": "cup"},
+        ],
+    }
+    for word in details["words"][1:]:
+        word["status"] = "right"
+    made = reconcile(details)
+    assert [region["status"] for region in made["regions"]] == [status, status, "missing"]
+    assert left_out(made) == (["cup", "cat"] if status == "missing" else ["cup"])
+    assert left_out(details) == ["cup"], "the metric's own details stay as they are"
+
+
 def test_without_a_judged_word_nobody_says_that_the_words_are_right() -> None:
     details: Details = {
         "words": [{"text": "!"}],

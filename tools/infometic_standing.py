@@ -3,7 +3,8 @@
 Run it again after the weights change: python tools/infometic_standing.py FLICKR8K_FOLDER FEATURES
 FEATURES is the folder of `caplens train infometic --features`; what is missing there is made. Then it prints, for
 captions of the test photos with one word replaced and for captions of other photos, how many of the words are called
-wrong. In a caption of another photo those words count as wrong that no caption of the photo uses.
+wrong, and how many regions that have a name and that no word names are called mentioned. In a caption of another photo
+those words count as wrong that no caption of the photo uses.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def measure(folder: Path, features: Path) -> None:
     texts = [text for found in by_photo.values() for text in found]
     rows = [number for number, found in enumerate(by_photo.values()) for _ in found]
     details = explain(folder, features, "val", list(by_photo), rows, texts)
+    details = [entry for entry in details if entry["overall"] is not None]  # a few do not look English
     scale = InfoMetic().loaded().scale
     values: dict[str, list[float]] = {
         key: [(entry[key] or 0.0) + scale * entry["cosine"] for entry in details] for key in SCORES
@@ -98,6 +100,7 @@ def check(folder: Path, features: Path) -> None:
     show("one word replaced", details, [{place} for place in changed])
     firsts = [texts[0] for texts in pairs.test.values()]
     photos = list(by_photo)
+    show("its own caption", explain(folder, features, "test", list(pairs.test), photos, firsts), [set()] * len(photos))
     others = {"of a similar photo": similar(features, list(pairs.test)), "of any photo": photos[1:] + photos[:1]}
     for title, owners in others.items():
         details = explain(folder, features, "test", list(pairs.test), photos, [firsts[owner] for owner in owners])
@@ -120,6 +123,7 @@ def show(title: str, details: Sequence[Details], wrong: Sequence[set[int]]) -> N
     print(title)
     for judge, entries in (("at β", details), ("for readers", [reconcile(entry) for entry in details])):
         print(f"  {judge:12} wrong words: {shares(entries, wrong, True)}; others: {shares(entries, wrong, False)}")
+        print(f"  {judge:12} regions: {mentioned(entries)}")
 
 
 def shares(entries: Sequence[Details], wrong: Sequence[set[int]], among: bool) -> str:
@@ -131,6 +135,18 @@ def shares(entries: Sequence[Details], wrong: Sequence[set[int]], among: bool) -
         if "status" in word and (number in places) == among
     )
     return ", ".join(f"{status} {count / counts.total():.3f}" for status, count in counts.most_common())
+
+
+def mentioned(entries: Sequence[Details]) -> str:
+    """How many regions with a name are called mentioned, of those that a word names and of the others."""
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for details in entries:
+        named = {number for word in details["words"] for number in word.get("regions", ())}
+        for number, region in enumerate(details["regions"]):
+            if "label" in region:
+                counts[number in named, region.get("status") in ("mentioned", "partly")] += 1
+    parts = (("named by a word", True), ("named by none", False))
+    return "; ".join(f"{counts[key, True]} of {counts[key, True] + counts[key, False]} {text}" for text, key in parts)
 
 
 if __name__ == "__main__":

@@ -136,8 +136,9 @@ def reconcile(details: Details) -> Details:
     """For readers: what a metric that looks at pictures says, weighed against what else is known.
 
     Words are judged by where they stand among people's words, if that is known, not by the metric's own limit. Where a
-    word names a region and the metric doubts one of the two, neither is the whole truth. Where no word was judged,
-    nobody can say whether they are right, whatever number the metric has.
+    word names a region and the metric doubts one of the two, neither is the whole truth. Where no word fits the
+    picture, none mentions a region, however much weight the metric gives it. Where no word was judged, nobody can say
+    whether they are right, whatever number the metric has.
 
     >>> word: Word = {"text": "dog", "status": "wrong", "regions": [0]}
     >>> reconcile({"words": [word], "regions": [{"box": [0, 0, 1, 1]}]})["words"][0]["status"]
@@ -164,8 +165,28 @@ def reconcile(details: Details) -> Details:
         for place, region in enumerate(regions)
     ]
     made: Details = {**details, "words": words, "regions": seen}
+    if _all_wrong(words):
+        made |= _nothing_mentioned(seen, details.get("missing", []))
     made.pop("cosine", None)  # it is in the scores, and says nothing by itself
     return made
+
+
+def _all_wrong(words: list[Word]) -> bool:
+    judged = [word["status"] for word in words if "status" in word]
+    return bool(judged) and set(judged) == {"wrong"}
+
+
+def _nothing_mentioned(regions: list[Region], missing: list[Missing]) -> Details:
+    """Regions and what is left out, where no word of the caption fits."""
+    seen: list[Region] = []
+    left_out: dict[str, Missing] = {}
+    for place, region in enumerate(regions):
+        if region.get("status") == "mentioned":
+            region = {**region, "status": "missing", "note": "no word of the caption fits"}
+            if "label" in region:
+                left_out.setdefault(region["label"], {"text": region["label"], "regions": []})["regions"].append(place)
+        seen.append(region)
+    return {"regions": seen, "missing": [*missing, *left_out.values()]}
 
 
 def _by_standing(word: Word) -> Word:
