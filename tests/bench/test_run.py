@@ -80,6 +80,14 @@ def test_figures_intervals_clusters_and_p_values(data: DataFolders) -> None:
     assert report.value("tau-c", "toy-counting") > 80
 
 
+def test_no_interval_is_shown_where_nothing_was_resampled(data: DataFolders) -> None:
+    (with_one,) = measure(data, Counting())["flickr8k-expert"].of("tau-c")
+    (without,) = measure(data, Counting(), resamples=0)["flickr8k-expert"].of("tau-c")
+    assert " to " in with_one.interval
+    assert without.interval == ""
+    assert without.shown(without.estimate.value) == with_one.shown(with_one.estimate.value)
+
+
 def test_a_second_run_computes_nothing(data: DataFolders) -> None:
     first = measure(data, Counting())
     assert Counting.calls == 1

@@ -37,24 +37,35 @@ def test_nneval_set_is_the_papers() -> None:
     assert training_set(HUMAN, MACHINE, NNEvalConfig(seed=2))[0] != captions
 
 
-def learn(folder: Path, config: NNEvalConfig) -> np.ndarray:
+def learn(folder: Path, config: NNEvalConfig) -> tuple[Network, np.ndarray]:
     """Captions by people have more of every feature; ratings follow the first one."""
     random = np.random.default_rng(0)
     labels = np.repeat([0, 1], 60).astype(np.float32)
     features = random.normal(labels[:, None] * 1.5, 1, size=(120, 8))
     judged = random.normal(0.7, 1, size=(40, 8))
-    return fit(features, labels, judged, judged.mean(axis=1), TrainingRun(folder, {}), config)(judged)
+    network = fit(features, labels, judged, judged.mean(axis=1), TrainingRun(folder, {}), config)
+    return network, network(judged)
 
 
 def test_nneval_learns_resumes_and_repeats_itself(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     config = NNEvalConfig(learning_rate=0.01, epochs=6)
-    whole = learn(tmp_path / "whole", config)
+    _, whole = learn(tmp_path / "whole", config)
     curve = TrainingRun(tmp_path / "whole", {}).points()
     assert curve[-1]["cross_entropy"] < curve[0]["cross_entropy"]
     assert max(point["kendall"] for point in curve) > 0.5
     learn(tmp_path / "parts", dataclasses.replace(config, epochs=3))
-    assert np.array_equal(learn(tmp_path / "parts", config), whole)
+    assert np.array_equal(learn(tmp_path / "parts", config)[1], whole)
+
+
+def test_monotone_nneval_never_falls_and_has_a_floor(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    config = NNEvalConfig(learning_rate=0.01, epochs=6, monotone=True)
+    network = learn(tmp_path, config)[0]
+    assert all((weight >= 0).all() for weight, _ in network.layers)
+    low = network(np.random.default_rng(1).uniform(-9, -8, size=(20, 8)))
+    assert np.unique(low).size == 1
+    assert (network(np.full((1, 8), 3.0)) > low[0]).all()
 
 
 def test_composite_trials_hold_right_and_wrong_captions() -> None:

@@ -69,6 +69,11 @@ class Figure(ABC):
         return words
 
     @property
+    def digits(self) -> int:
+        """So many after the point are shown."""
+        return 3 if self.scale == 1 else 2
+
+    @property
     @abstractmethod
     def count(self) -> int:
         """Rows, pairs or items behind the figure."""

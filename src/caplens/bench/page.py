@@ -97,13 +97,13 @@ def _figure_view(part: SetReport, figure: Figure, opened: bool) -> dict[str, Any
         "count": figure.count,
         "headline": figure.headline,
         "open": opened or figure.headline,
-        "plot": forest(bars, _digits(figure)) if bars else "",
+        "plot": forest(bars, figure.digits) if bars else "",
         "rows": views,
     }
 
 
 def _row_view(row: Measured) -> dict[str, Any]:
-    scale, digits = row.figure.scale, _digits(row.figure)
+    scale = row.figure.scale
     nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
     # What is printed may be scaled otherwise than our column.
     published = None if nearest is None else nearest.published.value / nearest.published.scale * scale
@@ -112,8 +112,8 @@ def _row_view(row: Measured) -> dict[str, Any]:
         "value": row.estimate.value * scale,
         "low": row.estimate.low * scale,
         "high": row.estimate.high * scale,
-        "shown": f"{row.estimate.value * scale:.{digits}f}",
-        "interval": f"{row.estimate.low * scale:.{digits}f} to {row.estimate.high * scale:.{digits}f}",
+        "shown": row.shown(row.estimate.value),
+        "interval": row.interval,
         "cluster": row.cluster,
         "used": row.used,
         "partial": row.used < row.figure.count,
@@ -125,10 +125,6 @@ def _row_view(row: Measured) -> dict[str, Any]:
             for comparison in row.comparisons
         ],
     }
-
-
-def _digits(figure: Figure) -> int:
-    return 3 if figure.scale == 1 else 1
 
 
 def _systems(part: SetReport) -> list[dict[str, Any]]:

@@ -51,6 +51,16 @@ class Measured:
         met = any(comparison.status == "reproduced" for comparison in self.comparisons)
         return "reproduced" if met else "not reproduced"
 
+    def shown(self, value: float) -> str:
+        """A value of this figure as people read it."""
+        return f"{value * self.figure.scale:.{self.figure.digits}f}"
+
+    @property
+    def interval(self) -> str:
+        """The 95 % interval as people read it; nothing where nothing was resampled."""
+        low, high = self.estimate.low, self.estimate.high
+        return "" if np.isnan(low) else f"{self.shown(low)} to {self.shown(high)}"
+
     def to_dict(self) -> dict[str, Any]:
         scale = self.figure.scale
         return {

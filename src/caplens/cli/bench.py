@@ -170,20 +170,16 @@ def _show(report: BenchReport, json: str | None) -> None:
 
 
 def _row(row: Measured) -> list[str]:
-    digits = 3 if row.figure.scale == 1 else 2
-    value, low, high = (
-        number * row.figure.scale for number in (row.estimate.value, row.estimate.low, row.estimate.high)
-    )
     nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
     status = row.status
     return [
         row.metric,
-        f"{value:.{digits}f}",
-        f"{low:.{digits}f} to {high:.{digits}f}",
+        row.shown(row.estimate.value),
+        row.interval,
         "" if row.cluster is None else str(row.cluster),
         f"{row.used:,}" + ("" if row.used == row.figure.count else f" of {row.figure.count:,}"),
         "" if nearest is None else f"{nearest.published.value:g}",
         status
         if status != "not reproduced" or nearest is None
-        else f"not reproduced ({nearest.difference:+.{digits}f})",
+        else f"not reproduced ({nearest.difference:+.{row.figure.digits}f})",
     ]

@@ -82,6 +82,7 @@ class Composite(Metric):
     looks_at = frozenset({"image"})
     paper = ""
     summary = "learned composite of meaning, scene graph, picture (where given) and manners; hard to game"
+    english_only = True
 
     def __init__(self, *, weights: str | os.PathLike[str] = "default", picture: bool = True) -> None:
         self.weights, self.picture = weights, picture

@@ -46,6 +46,7 @@ class NNEval(Metric):
     needs = frozenset({"references"})
     paper = "Sharif et al. 2018, ECCV"
     summary = "a network over METEOR, WMD, BLEU, SPICE and CIDEr: probability that a person wrote the caption"
+    english_only = True
 
     def __init__(self, *, weights: str | os.PathLike[str] = "default") -> None:
         self.weights = weights

@@ -48,6 +48,7 @@ class Spice(Metric):
     needs = frozenset({"references"})
     paper = "Anderson et al. 2016, ECCV"
     summary = "objects, attributes and relations shared with the references"
+    english_only = True
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ class Spider(Metric):
     needs = frozenset({"references"})
     paper = "Liu et al. 2017, ICCV"
     summary = "mean of cider-d and spice"
+    english_only = True
 
     def __init__(self, *, idf: IdfSource = "corpus", parser: str | os.PathLike[str] = "en_core_web_md") -> None:
         self.idf = idf

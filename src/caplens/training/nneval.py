@@ -36,6 +36,8 @@ class NNEvalConfig:
     epochs: int = 500
     patience: int = 30
     """Epochs without a better correlation after which nothing more is expected."""
+    monotone: bool = False
+    """No weight below 0: no score falls when a feature rises, and what is certainly wrong has one score."""
     seed: int = 1
 
 
@@ -145,6 +147,8 @@ def fit(
     for layer in linear:
         torch.nn.init.xavier_uniform_(layer.weight)
         torch.nn.init.zeros_(layer.bias)
+        if config.monotone:
+            layer.weight.data.abs_()
     optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=config.decay)
     best: dict[str, torch.Tensor] = {}
     values: dict[str, Any] = {"epoch": 0, "best": -1.0, "best_epoch": 0}
@@ -172,6 +176,9 @@ def fit(
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
+            if config.monotone:
+                for layer in linear:
+                    layer.weight.data.clamp_(min=0)
             total += loss.item() * len(rows)
         state = {name: value.detach().clone() for name, value in model.state_dict().items()}
         agreement = float(kendalltau(as_network(state).logits(judged), ratings).statistic)
