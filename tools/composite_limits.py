@@ -1,10 +1,11 @@
 """How far caplens's and NNEval's features get, whatever the learner: tables of docs/composite.md and docs/nneval.md.
 
     python tools/learned_pools.py DATA POOLS
-    python tools/composite_limits.py DATA POOLS [--only bounds transfer ties nneval] [--no-page]
+    python tools/composite_limits.py DATA POOLS [--only bounds transfer spaces frontier ties nneval] [--no-page]
 
 DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
-pictures; needs scikit-learn), "transfer" on the ratings of THumB; neither is shipped. Features are kept in the cache:
+pictures; needs scikit-learn), "transfer" on the ratings of THumB, "frontier" on those
+of two sets at once; none is shipped. Features are kept in the cache:
 stopped and started again it goes on where it was.
 """
 
@@ -16,17 +17,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from composite import PAGES, Extractor, Rated, load_material, load_sets, network_logits, parser, show
+from composite import CONFIG, PAGES, Extractor, Rated, load_material, load_sets, network_logits, parser, show
 
 from caplens.bench.figures import MeanFigure, PairFigure, RatingFigure
 from caplens.bench.scores import trial_scores
 from caplens.captions import CaptionSet
+from caplens.encoders.base import unit
+from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import CaplensWarning
+from caplens.files import atomic_path
 from caplens.metrics import load_metric
 from caplens.metrics.base import Floats, Metric, Workspace
 from caplens.metrics.cider import CiderD
-from caplens.metrics.composite import MEANING, load_network
+from caplens.metrics.composite import ENCODER, MEANING, in_joint_space, load_network
+from caplens.metrics.sentsim import places, to_references
+from caplens.readers import read_references
 from caplens.text.coco_idf import coco_val_idf
+from caplens.training.composite import Material, held_out
 from caplens.weights import shipped
 
 NNEVAL_SETS = (
@@ -136,7 +143,8 @@ def infometic(captions: CaptionSet) -> Floats:
     return trial_scores(load_metric("infometic-plus"), Workspace(captions)).scores
 
 
-# Is it the way the weights are learned? Weights from people's ratings of other captions, and what ties do to τb.
+# Is it the way the weights are learned, or the space? Weights from ratings of other captions; less of what captions
+# of one picture differ in; what ties do to τb.
 
 
 def transfer_table(sets: Sequence[Rated], data: Path, extractor: Extractor) -> str:
@@ -164,6 +172,109 @@ def transfer_table(sets: Sequence[Rated], data: Path, extractor: Extractor) -> s
     return "\n".join(lines)
 
 
+def similarities_by_space(pools: Path) -> dict[str, Callable[[CaptionSet], Floats]]:
+    """Nearest reference and references together, where what captions of one picture differ in counts less and less."""
+    lent = list(read_references(pools / "flickr8k.json").values())[CONFIG.images :]
+    encode = load_sentence_encoder(ENCODER).encode
+    vectors = encode([text for texts in lent for text in texts[:5]]).astype(np.float64)
+    made: dict[str, Callable[[CaptionSet], Floats]] = {}
+    for title, space in (("all-MiniLM-L6-v2", lambda sentences: sentences), ("as a picture shows it", in_joint_space)):
+        for power in (None, 0.0, 0.25, 0.5):
+            change = forgetting(space(vectors).reshape(len(lent), 5, -1), power)
+
+            def similar(captions: CaptionSet, space: Any = space, change: Any = change) -> Floats:
+                place = places(captions)
+                moved = change(space(encode(list(place)).astype(np.float64)))
+                return np.column_stack(to_references(unit(moved), place, captions))
+
+            how = "" if power is None else ", less its mean" + f", to the power −{power:g}" * (power > 0)
+            made[title + how] = similar
+    return made
+
+
+def spaces_table(sets: Sequence[Rated], material: Material, pools: Path) -> str:
+    """Similarity alone, in each space."""
+    trial, _ = material.trials[0]
+    lines = [f"| space | held-out loss | {' | '.join(rated.title for rated in sets)} |", "|---" * (2 + len(sets)) + "|"]
+    for title, similar in similarities_by_space(pools).items():
+        loss, _ = held_out([(trial, similar(trial.captions))], CONFIG)
+        values = [rated.value([made.sum(axis=1) for made in rated.of(similar)]) for rated in sets]
+        lines.append(f"| {title} | {loss:.4f} | {' | '.join(f'{value:.1f}' for value in values)} |")
+    return "\n".join(lines)
+
+
+def frontier_table(sets: Sequence[Rated], extractor: Extractor, pools: Path, picture: Path | None) -> str:
+    """One set of non-negative weights fitted on the ratings of Expert and Composite at once, from all the one to all
+    the other: what no learner of such weights over these features can leave behind. Drawn, too."""
+    from scipy.optimize import nnls
+
+    forgotten = [similar for title, similar in similarities_by_space(pools).items() if title.endswith("−0.5")]
+
+    def features(captions: CaptionSet) -> Floats:
+        return np.column_stack(
+            [extractor.own(captions)[:, : len(MEANING)], *(similar(captions) for similar in forgotten)]
+        )
+
+    inputs = {rated.title: rated.of(features) for rated in sets}
+    fitted = [rated for rated in sets if rated.title in ("Expert τc", "Composite τc")]
+    spread = np.concatenate([inputs[rated.title][0] for rated in fitted]).std(axis=0)
+
+    def parts(rated: Rated, share: float) -> tuple[Floats, Floats]:
+        assert isinstance(rated.figure, RatingFigure)
+        columns, wanted = inputs[rated.title][0][rated.figure.rows] / spread, rated.figure.ratings
+        root = np.sqrt(share / len(wanted))
+        return root * (columns - columns.mean(axis=0)), root * (wanted - wanted.mean()) / wanted.std()
+
+    lines = [f"| weight of Composite | {' | '.join(rated.title for rated in sets)} |", "|---" * (1 + len(sets)) + "|"]
+    curve = []
+    for share in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0):
+        both = [parts(rated, part) for rated, part in zip(fitted, (1 - share, share), strict=True)]
+        weights, _ = nnls(np.vstack([columns for columns, _ in both]), np.concatenate([wanted for _, wanted in both]))
+        values = [rated.value([columns / spread @ weights for columns in inputs[rated.title]]) for rated in sets]
+        curve.append(values)
+        lines.append(f"| {share:g} | {' | '.join(f'{value:.1f}' for value in values)} |")
+    if picture is not None:
+        network = load_network(shipped("caplens"))
+        own = {rated.title: rated.of(extractor.own) for rated in fitted}
+        points = {
+            "sent-sim": [rated.value([made[:, :2].sum(axis=1) for made in own[rated.title]]) for rated in fitted],
+            "caplens": [rated.value(network_logits(network, own[rated.title], (), picture=False)) for rated in fitted],
+        }
+        titles = [rated.title for rated in sets]
+        axes = [titles.index(rated.title) for rated in fitted]
+        draw(picture, np.array(curve)[:, axes], points)
+    return "\n".join(lines)
+
+
+def draw(path: Path, curve: Floats, points: Mapping[str, Sequence[float]]) -> None:
+    """Expert across, Composite upwards: the curve, what is shipped, and the goals."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(curve[:, 0], curve[:, 1], "o-", color="#888", label="fitted on both sets' ratings")
+    for (name, (across, up)), colour in zip(points.items(), ("#b36b00", "#0b5cad"), strict=True):
+        axes.plot(across, up, "o", color=colour, label=f"{name}, text only")
+    axes.axvline(57.9, color="#333", linestyle=":", label="goal on Expert (that on Composite is 62)")
+    axes.set_xlabel("Flickr8k-Expert, τc")
+    axes.set_ylabel("Composite, τc")
+    axes.legend(loc="lower left", frameon=False)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
+
+
+def forgetting(pictures: Floats, power: float | None) -> Callable[[Floats], Floats]:
+    """Vectors less the mean, times the covariance of captions around their picture (pictures, 5, width) to −power/2."""
+    if power is None:
+        return lambda vectors: vectors
+    around = (pictures - pictures.mean(axis=1, keepdims=True)).reshape(-1, pictures.shape[2])
+    spread, axes = np.linalg.eigh(around.T @ around / len(around))
+    # Three hundredths of the mean spread: directions that hardly occur are not blown up.
+    scaled = axes * (spread + 0.03 * spread.mean()) ** (-power / 2)
+    middle = pictures.mean(axis=(0, 1))
+    return lambda vectors: (vectors - middle) @ scaled
+
+
 def ties_table(sets: Sequence[Rated], extractor: Extractor) -> str:
     """caplens as it is, text only, with every score below a floor raised to it."""
     network = load_network(shipped("caplens"))
@@ -181,13 +292,17 @@ def ties_table(sets: Sequence[Rated], extractor: Extractor) -> str:
 
 
 def main() -> None:
-    given = parser(__doc__, ("bounds", "transfer", "ties", "nneval")).parse_args()
+    given = parser(__doc__, ("bounds", "transfer", "spaces", "frontier", "ties", "nneval")).parse_args()
     warnings.simplefilter("ignore", CaplensWarning)
-    extractor = Extractor(load_material(given.data, given.pools, seeds=1)[1].bank, tuple(given.encoders))
+    material = load_material(given.data, given.pools, seeds=1)[1]
+    extractor = Extractor(material.bank, tuple(given.encoders))
     sets = load_sets(given.data)
+    picture = None if given.no_page else PAGES / "composite-frontier.svg"
     tables: dict[str, tuple[str, Callable[[], str]]] = {
         "bounds": ("composite", lambda: bounds_table(sets, lambda rated: growing_inputs(rated, extractor))),
         "transfer": ("composite", lambda: transfer_table(sets, given.data, extractor)),
+        "spaces": ("composite", lambda: spaces_table(sets, material, given.pools)),
+        "frontier": ("composite", lambda: frontier_table(sets, extractor, given.pools, picture)),
         "ties": ("composite", lambda: ties_table(sets, extractor)),
         "nneval": ("nneval", lambda: bounds_table(load_sets(given.data, NNEVAL_SETS), nneval_inputs)),
     }
