@@ -151,7 +151,7 @@ class Extractor:
             cosines = picture_fit(work) if some.images is not None else np.full(len(some), np.nan)
             return np.column_stack([meaning(work, self.bank), cosines, manners(work)])
 
-        return cached_features(captions, f"composite 6 all {hash_of(self.bank)}", compute)
+        return cached_features(captions, f"composite 8 all {hash_of(self.bank)}", compute)
 
     def others(self, captions: CaptionSet, graphs: bool = True) -> Columns:
         parts: dict[str, Callable[[CaptionSet], Columns]] = {"wording": wording, "PAC-S space": pac_space}

@@ -6,10 +6,13 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @contextmanager
@@ -36,6 +39,20 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     data = content.encode("utf-8") if isinstance(content, str) else content
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
+
+
+def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> None:
+    """Write a safetensors file; the same content gives the same bytes, whose sum signatures show.
+
+    The library itself lists `about` in another order every time.
+    """
+    from safetensors.numpy import save
+
+    made = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, dict(about))
+    end = 8 + int.from_bytes(made[:8], "little")
+    header = json.dumps(json.loads(made[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    header += b" " * (-len(header) % 8)
+    write_atomically(path, len(header).to_bytes(8, "little") + header + made[end:])
 
 
 def json_text(value: Any) -> str:

@@ -22,6 +22,7 @@ from caplens.metrics.composite import (
     WordOrder,
     load_network,
     manners,
+    rows_of,
     usualness,
 )
 from caplens.training.corruptions import CORRUPTIONS
@@ -96,6 +97,10 @@ def test_word_order_tells_sentences_from_shuffled_words_and_lists() -> None:
     assert order.listed(["two", "dogs", "run"], {("two", "dogs"), ("dogs", "run")}) == 0
     assert order.listed(["horse", "man", "beach"], set()) == 1
     assert order.listed(["horse", "and", "beach", "and", "zebra"], set()) == 1
+    joined = ["a", "zebra", "and", "a", "beach", "and", "a", "spoon"]
+    assert order.listed(joined, set()) == 1
+    assert order.listed(joined, set(rows_of(joined))) == 0
+    assert order.listed(["a", "zebra", "on", "a", "beach", "with", "a", "spoon"], set()) == 0
     assert order.rarity("the", "of") < order.rarity("of", "the") == 0
 
 

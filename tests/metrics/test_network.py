@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,14 @@ def test_slopes_are_slopes(network: Network) -> None:
 def test_extreme_values_do_not_overflow() -> None:
     with np.errstate(over="raise"):
         assert logistic(np.array([-1e4, 0.0, 1e4])).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_the_same_network_makes_the_same_file(network: Network, tmp_path: Path) -> None:
+    told = dataclasses.replace(network, about={name: name for name in "abcdefgh"})
+    for number in range(5):
+        told.save(tmp_path / str(number))
+    assert len({(tmp_path / str(number)).read_bytes() for number in range(5)}) == 1
+    assert Network.load(tmp_path / "0").about == told.about
 
 
 def test_file(network: Network, tmp_path: Path) -> None:

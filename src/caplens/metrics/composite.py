@@ -41,8 +41,12 @@ SAME = 0.999
 # The share of known word pairs, less how much rarer than chance pairs are by kind; 95 % of people's captions have it.
 USUAL_ORDER = 0.34
 # What makes a list: so many neighbours are telling words that people do not put side by side, and besides "and" there
-# are so few different function words for each telling word. Both must hold.
+# are so few different function words for each telling word (both must hold).
 UNKNOWN_NEIGHBOURS, JOINTS = 0.15, 0.15
+# Or: of all steps from one telling word to the next so many, in a row, go by the same function words, and people do not
+# say so: "a dog and a ball and a child".
+SAME_JOINT = 0.3
+LONGEST = 4
 # A caption may be e^0.35 = 1.4 times as long as the longest reference: one of ten honest captions is longer than any.
 LONGER = 0.35
 STEPS = np.array([0.2, 1, 0.2, 0.35])
@@ -182,8 +186,8 @@ def foreseen(features: Floats, coefficients: Floats) -> Floats:
 class WordOrder:
     """Which words stand beside each other in people's captions."""
 
-    known: frozenset[tuple[str, str]]
-    """Pairs in captions of at least two pictures."""
+    known: frozenset[tuple[str, ...]]
+    """Two to four words in a row, in captions of at least two pictures."""
     kinds: Counter[tuple[str, str]]
     """How often kinds of words do."""
 
@@ -192,14 +196,14 @@ class WordOrder:
     def load(cls) -> WordOrder:
         """From the shipped counts."""
         table = IdfTable.load(weights.shipped("caplens-idf"))
-        first = table.prefixes < len(table.words)
-        counted = table.frequencies[len(table.words) :][first].tolist()
-        firsts, lasts = table.prefixes[first].tolist(), table.lasts[first].tolist()
+        rows: list[tuple[str, ...]] = [(word,) for word in table.words]
+        for prefix, last in zip(table.prefixes.tolist(), table.lasts.tolist(), strict=True):
+            rows.append((*rows[prefix], table.words[last]))
         kinds: Counter[tuple[str, str]] = Counter()
-        for one, other, count in zip(firsts, lasts, counted, strict=True):
-            kinds[kind(table.words[one]), kind(table.words[other])] += count
-        known = ((table.words[one], table.words[other]) for one, other in zip(firsts, lasts, strict=True))
-        return cls(frozenset(known), kinds)
+        for row, count in zip(rows, table.frequencies.tolist(), strict=True):
+            if len(row) == 2:
+                kinds[kind(row[0]), kind(row[1])] += count
+        return cls(frozenset(rows[len(table.words) :]), kinds)
 
     @functools.cached_property
     def _margins(self) -> tuple[Counter[str], Counter[str], int]:
@@ -210,7 +214,7 @@ class WordOrder:
             lasts[other] += count
         return firsts, lasts, self.kinds.total()
 
-    def usual(self, words: Sequence[str], near: Set[tuple[str, str]]) -> float:
+    def usual(self, words: Sequence[str], near: Set[tuple[str, ...]]) -> float:
         """The share of neighbours that are known here or `near`, less the mean rarity of all neighbours' kinds."""
         pairs = list(itertools.pairwise(words))
         if not pairs:
@@ -224,13 +228,26 @@ class WordOrder:
         by_chance = firsts[pair[0]] * lasts[pair[1]] / total
         return max(RAREST, min(0.0, math.log((self.kinds[pair] + 0.5) / (by_chance + 0.5))))
 
-    def listed(self, words: Sequence[str], near: Set[tuple[str, str]]) -> float:
-        """0 to 1: how far words stand side by side as in a list, where "and" is no more than a comma."""
+    def listed(self, words: Sequence[str], near: Set[tuple[str, ...]]) -> float:
+        """0 to 1: how far words stand side by side, or behind the same joint again and again, as in a list."""
+        return max(self._side_by_side(words, near), self._behind_one_joint(words, near))
+
+    def _side_by_side(self, words: Sequence[str], near: Set[tuple[str, ...]]) -> float:
+        """Telling words beside each other, where "and" is no more than a comma."""
         pairs = list(itertools.pairwise(word for word in words if word != "and"))
         unjoined = [pair for pair in pairs if not ({*pair} & STOP_WORDS or pair in self.known or pair in near)]
         joints = len({*words} & STOP_WORDS - {"and"}) / max(1, sum(word not in STOP_WORDS for word in words))
         unknown = len(unjoined) / max(1, len(pairs))
         return min(max(0.0, unknown / UNKNOWN_NEIGHBOURS - 1), max(0.0, (JOINTS - joints) / 0.1), 1.0)
+
+    def _behind_one_joint(self, words: Sequence[str], near: Set[tuple[str, ...]]) -> float:
+        """Telling words that the same function words join, twice in a row or more."""
+        telling = [place for place, word in enumerate(words) if word not in STOP_WORDS]
+        steps = [tuple(words[one : other + 1]) for one, other in itertools.pairwise(telling)]
+        joints = ((step[1:-1], step in self.known or step in near) for step in steps)
+        runs = ((joint, known, len(list(run))) for (joint, known), run in itertools.groupby(joints))
+        unusual = sum(length for joint, known, length in runs if joint and not known and length > 1)
+        return min(max(0.0, unusual / max(1, len(steps)) - SAME_JOINT) / 0.1, 1.0)
 
 
 def kind(word: str) -> str:
@@ -240,6 +257,16 @@ def kind(word: str) -> str:
     ['a', '*', '*ing', 'on', 'the', '*s']
     """
     return word if word in STOP_WORDS else "*" + next((ending for ending in ENDINGS if word.endswith(ending)), "")
+
+
+def rows_of(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Two to four words in a row.
+
+    >>> rows_of(["a", "dog", "runs"])
+    [('a', 'dog'), ('dog', 'runs'), ('a', 'dog', 'runs')]
+    """
+    sizes = range(2, LONGEST + 1)
+    return [tuple(words[start : start + size]) for size in sizes for start in range(len(words) - size + 1)]
 
 
 def manners(work: Workspace) -> Floats:
@@ -255,7 +282,7 @@ def manners(work: Workspace) -> Floats:
         if not own:  # no caption at all
             made[row] = -np.inf
             continue
-        near = {pair for text in each for pair in itertools.pairwise(words[text])}
+        near = {row for text in each for row in rows_of(words[text])}
         repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(telling[candidate]))
         longest = max(len(words[text]) for text in each)
         longer = math.log(len(own) / max(1, longest)) - LONGER

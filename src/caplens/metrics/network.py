@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from caplens.details import Contribution, Details, LazyDetails
 from caplens.errors import InputError
-from caplens.files import write_atomically
+from caplens.files import write_tensors
 from caplens.metrics.base import Floats
 
 
@@ -72,14 +72,12 @@ class Network:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network as a safetensors file."""
-        from safetensors.numpy import save
-
         tensors: dict[str, NDArray[Any]] = {"low": self.low, "high": self.high, "usual": self.usual}
         for number, (weight, bias) in enumerate(self.layers):
             tensors |= {f"layer{number}.weight": weight, f"layer{number}.bias": bias}
         tensors |= {f"extra.{name}": value for name, value in self.extra.items()}
         about = {**self.about, "features": json.dumps(self.features)}
-        write_atomically(path, save({name: np.ascontiguousarray(value) for name, value in tensors.items()}, about))
+        write_tensors(path, tensors, about)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Network:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.errors import InputError
-from caplens.files import write_atomically
+from caplens.files import write_tensors
 from caplens.native._kernels import NgramIndex, TfIdf
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
@@ -54,8 +54,6 @@ class IdfTable:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table as a safetensors file."""
-        from safetensors.numpy import save
-
         words = np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
         tensors: dict[str, NDArray[Any]] = {
             "words": words,
@@ -69,7 +67,7 @@ class IdfTable:
             "tokenizer": self.tokenizer,
             "checksum": self.checksum,
         }
-        write_atomically(path, save(tensors, about))
+        write_tensors(path, tensors, about)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> IdfTable:

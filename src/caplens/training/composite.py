@@ -90,7 +90,7 @@ def gather(
         return features(captions, "meaning", lambda work: meaning(work, bank))
 
     def of_manners(captions: CaptionSet) -> Floats:
-        return features(captions, "manners 8", manners)
+        return features(captions, "manners 10", manners)
 
     people = [people_trial(group, config) for group in groups]
     machines = [made for group in groups if (made := machine_trial(group, machine, config)) is not None]

@@ -40,7 +40,7 @@ class CompositeConfig:
     """So many of these are looked at, where there are pictures."""
     gamed: int = 300
     """So many of each collection, the bank's too, have their captions gamed."""
-    given_up: float = 0.02
+    given_up: float = 0.01
     """The share of pictures whose gamed captions, kind by kind, may win again so that honest captions pay less."""
     decay: float = 1e-3
     folds: int = 5

@@ -21,6 +21,18 @@ GENERIC = (
     "a picture of a thing on a table",
 )
 
+# How a list begins, and what stands between its words.
+LISTS = (
+    ("", " "),
+    ("", ", "),
+    ("", " and "),
+    ("a ", " and a "),
+    ("a ", ", a "),
+    ("a ", " with a "),
+    ("there is a ", " and a "),
+    ("a photo of a ", " and a "),
+)
+
 
 def repeat_words(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
     """One of its content words, or its last words, said again and again."""
@@ -43,8 +55,8 @@ def list_objects(honest: str, references: Sequence[str], random: np.random.Gener
     mentions = Counter(word for words in texts for word in sorted(words))
     count = 16 if random.random() < 0.5 else int(random.integers(3, 9))
     chosen = [word for word, _ in mentions.most_common(count)]
-    joint = str(random.choice([" ", ", ", " and "]))
-    return joint.join(chosen[place] for place in random.permutation(len(chosen)))
+    start, joint = LISTS[random.integers(len(LISTS))]
+    return start + joint.join(chosen[place] for place in random.permutation(len(chosen)))
 
 
 def be_generic(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
