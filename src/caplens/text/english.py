@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Sequence
 
-from caplens import weights
 from caplens.text.stopwords import STOP_WORDS
 
 LEAST_KNOWN = 0.5
@@ -60,6 +59,7 @@ def foreign_note(texts: Sequence[str]) -> str | None:
 @functools.cache
 def _known() -> frozenset[str]:
     """Stop words and the words of the captions that the composite metric was trained on."""
+    from caplens import weights  # every metric imports this file, and few need it
     from caplens.text.idf import IdfTable
 
     return STOP_WORDS.union(IdfTable.load(weights.shipped("caplens-idf")).words)
