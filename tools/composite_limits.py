@@ -4,9 +4,8 @@
     python tools/composite_limits.py DATA POOLS [--only bounds transfer spaces frontier ties nneval] [--no-page]
 
 DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
-pictures; needs scikit-learn), "transfer" on the ratings of THumB, "frontier" on those
-of two sets at once; none is shipped. Features are kept in the cache:
-stopped and started again it goes on where it was.
+pictures; needs scikit-learn), "transfer" on the ratings of THumB, "frontier" on those of two sets at once; none is
+shipped. Features are kept in the cache: stopped and started again it goes on where it was.
 """
 
 from __future__ import annotations
