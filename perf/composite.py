@@ -20,7 +20,8 @@ from caplens.captions import CaptionSet
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.errors import CaplensWarning
 from caplens.metrics.base import Workspace
-from caplens.metrics.composite import ENCODER, Composite, manners
+from caplens.metrics.composite import ENCODER, Composite
+from caplens.metrics.manners import manners
 from caplens.metrics.sentsim import places
 from caplens.metrics.spice import Spice
 from caplens.weights import fetch

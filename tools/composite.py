@@ -35,15 +35,14 @@ from caplens.metrics.cider import CiderR
 from caplens.metrics.composite import (
     ENCODER,
     FEATURES,
-    MANNERS,
     MEANING,
     PICTURE,
     Composite,
     foreseen,
-    manners,
     meaning,
     picture_fit,
 )
+from caplens.metrics.manners import MANNERS, manners
 from caplens.metrics.network import Network
 from caplens.metrics.sentsim import places, similarities, to_references
 from caplens.metrics.spice import Spice

@@ -17,14 +17,11 @@ from caplens.metrics.base import Workspace
 from caplens.metrics.composite import (
     FEATURES,
     PICTURE,
-    USUAL_ORDER,
     Composite,
-    WordOrder,
     load_network,
-    manners,
-    rows_of,
     usualness,
 )
+from caplens.metrics.manners import USUAL_ORDER, WordOrder, manners, rows_of
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.weights import shipped
 

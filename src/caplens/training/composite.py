@@ -20,14 +20,13 @@ from caplens.metrics.base import Floats, Progress, Workspace, silent
 from caplens.metrics.composite import (
     ENCODER,
     FEATURES,
-    MANNERS,
     MEANING,
     PICTURE,
     foreseen,
-    manners,
     meaning,
     picture_fit,
 )
+from caplens.metrics.manners import MANNERS, manners
 from caplens.metrics.network import Network, logistic
 from caplens.training.composite_trials import (
     FEWEST,
