@@ -38,7 +38,7 @@ def scores(candidates: list[str], references: list[list[str]]) -> np.ndarray:
 @pytest.mark.shared
 @pytest.mark.parametrize("collection", ["coco", "flickr30k"])
 def test_gamed_captions_lose(shared: Path, collection: str) -> None:
-    """Pictures of the test splits that neither the training nor any choice has seen (the last sixty were looked at)."""
+    """Pictures of the test splits; the last sixty, which choices were made by, are left out."""
     path = {"coco": "coco/coco_captions.json", "flickr30k": "flickr30k/flickr30k_captions.json.gz"}[collection]
     data = (shared / "data" / path).read_bytes()
     images = json.loads(gzip.decompress(data) if path.endswith(".gz") else data)
