@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0 dinov2-vits14 tinyvit-5m
-NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h tools/tokeniser/*) CMakeLists.txt
+NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h src/caplens/native/ptb_generator/*) CMakeLists.txt
 
 .PHONY: demo test lint perf sanitize clean
 
@@ -41,7 +41,7 @@ lint: $(VENV)/.dev
 perf: $(VENV)/.dev
 	for script in $(filter-out perf/measure.py perf/coco.py,$(wildcard perf/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# The kernels with address and undefined-behaviour checks: their tests, then 200,000 nasty texts.
+# The kernels with address and undefined-behavior checks: their tests, then 200,000 nasty texts.
 # `-S` keeps the editable install out of the way; an exception needs libstdc++ to be there before the sanitizer starts.
 SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	PYTHONPATH="$(CURDIR)/build/sanitize/site:$(CURDIR):$$($(BIN)/python -c 'import sys; print(":".join(sys.path[1:]))')" $(BIN)/python -S

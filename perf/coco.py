@@ -10,7 +10,8 @@ import json
 import zipfile
 from pathlib import Path
 
-from caplens.files import cache_folder, write_atomically
+from caplens.storage.atomic import write_atomically
+from caplens.storage.paths import cache_folder
 
 SPLITS = {"val2014": 40_504, "train2014": 82_783}
 

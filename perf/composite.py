@@ -16,15 +16,15 @@ from pathlib import Path
 from coco import captions
 from measure import measure
 
-from caplens.captions import CaptionSet
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensWarning
+from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.errors import CaplensWarning
-from caplens.metrics.base import Workspace
-from caplens.metrics.composite import ENCODER, Composite
-from caplens.metrics.manners import manners
-from caplens.metrics.sentsim import places
+from caplens.metrics._well_formedness import well_formedness
+from caplens.metrics.caplens_score import ENCODER, CaplensScore
+from caplens.metrics.sent_sim import places
 from caplens.metrics.spice import Spice
-from caplens.weights import fetch
+from caplens.storage.weights import fetch
 
 
 def main() -> None:
@@ -44,20 +44,20 @@ def main() -> None:
             target.symlink_to(path, target_is_directory=True)
         os.environ["CAPLENS_CACHE"] = folder
         # Models are loaded before the clock runs.
-        Workspace(CaptionSet.of(["a dog"], [["a dog runs"]])).result(Composite(picture=False))
+        Workspace(CaptionSet.of(["a dog"], [["a dog runs"]])).result(CaplensScore(picture=False))
         work = Workspace(some)
         cold = {
             "sentence embeddings": measure(lambda: load_sentence_encoder(ENCODER).encode(list(places(some))))[0],
-            "SPICE": measure(lambda: work.result(Spice()))[0],
-            "manners": measure(lambda: manners(work))[0],
+            "SPICE": measure(lambda: Spice().result(work))[0],
+            "well_formedness": measure(lambda: well_formedness(work))[0],
         }
-        # Embeddings and SPICE are there already: what is left is everything else, manners once more.
-        rest = measure(lambda: work.result(Composite(picture=False)))[0]
-        cold["everything else"] = max(0.0, rest - cold["manners"])
+        # Embeddings and SPICE are there already: what is left is everything else, well_formedness once more.
+        rest = measure(lambda: CaplensScore(picture=False).result(work))[0]
+        cold["everything else"] = max(0.0, rest - cold["well_formedness"])
         total = sum(cold.values())
         for name, seconds in cold.items():
             print(f"cold  {name:22} {1000 * seconds / len(some):7.2f} ms per picture  {seconds / total:5.1%}")
-        warm = measure(lambda: Workspace(some).result(Composite(picture=False)))[0]
+        warm = measure(lambda: CaplensScore(picture=False).result(Workspace(some)))[0]
         print(f"cold  {'all':22} {1000 * total / len(some):7.2f} ms per picture")
         print(f"warm  {'all':22} {1000 * warm / len(some):7.2f} ms per picture")
 

@@ -23,10 +23,10 @@ from measure import measure, show
 from PIL import Image
 from transformers import CLIPConfig, CLIPModel
 
-from caplens.encoders.cache import EmbeddingCache
 from caplens.encoders.clip import ClipEncoder
-from caplens.encoders.clip_tokens import ClipTokeniser
-from caplens.encoders.embed import Embedder
+from caplens.encoders.clip_tokens import ClipTokenizer
+from caplens.encoders.embedder import Embedder
+from caplens.storage.cache import EmbeddingCache
 
 BATCH = 32
 ROUNDS = 2
@@ -36,7 +36,7 @@ def plain_texts(encoder: ClipEncoder, texts: list[str]) -> np.ndarray:
     """A vector per text, as CLIP's own examples do it."""
     made = []
     for start in range(0, len(texts), BATCH):
-        ids = [encoder.tokenise(text)[0] for text in texts[start : start + BATCH]]
+        ids = [encoder.tokenize(text)[0] for text in texts[start : start + BATCH]]
         padded = torch.tensor([[*row, *[0] * (77 - len(row))] for row in ids])
         ends = torch.tensor([len(row) - 1 for row in ids])
         with torch.inference_mode():
@@ -61,7 +61,7 @@ def clock(work: Callable[[], object]) -> float:
 def main(texts: int = 512, pictures: int = 256) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    encoder = ClipEncoder(CLIPModel(CLIPConfig()), ClipTokeniser.published(), "clip-random", "0")
+    encoder = ClipEncoder(CLIPModel(CLIPConfig()), ClipTokenizer.published(), "clip-random", "0")
     chosen = list(dict.fromkeys(text for each in captions().values() for text in each))[:texts]
     encoder.encode_texts(chosen[:BATCH])  # warm
     slow, expected = measure(lambda: plain_texts(encoder, chosen))

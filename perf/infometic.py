@@ -1,4 +1,4 @@
-"""InfoMetIC+: scoring captions of pictures that were looked at before, and one step of its training.
+"""InfoMetIC+: scoring captions of pictures that were regions at before, and one step of its training.
 
     python perf/infometic.py CAPTIONS IMAGES [PICTURES]
 
@@ -19,30 +19,34 @@ import torch
 from measure import measure, show
 
 import caplens
-from caplens.captions import CaptionSet
-from caplens.encoders.embed import Embedder
-from caplens.encoders.grounding import spell
-from caplens.encoders.looks import look_at
-from caplens.metrics.base import Workspace
-from caplens.metrics.infometic import InfoMeticPlus
+from caplens.core.captions import CaptionSet
+from caplens.core.workspace import Workspace
+from caplens.encoders.embedder import Embedder
+from caplens.metrics.infometic.inference import tokenize_words
+from caplens.metrics.infometic.metric import InfoMeticPlus
+from caplens.metrics.infometic.region_features import extract_region_features
 from caplens.text.words import tag_words
 from caplens.training.infometic import InfoMeticConfig, Losses, new_fusion
-from caplens.training.infometic_tensors import CaptionTensors, Side, principal_projection
+from caplens.training.infometic_tensors import CaptionTensors, SplitTensors, principal_projection
 from caplens.training.pairs import read_pairs
 
 CAPTIONS_EACH = 5
 
 
 def one_by_one(metric: InfoMeticPlus, images: list[str], texts: list[str]) -> np.ndarray:
-    """A plain loop: each caption is tagged, spelt, encoded and fused by itself."""
-    encoder, grounding = metric.loaded(), metric.grounding()
+    """A plain loop: each caption is tagged, pieces, encoded and fused by itself."""
+    encoder, grounding = metric.get_encoder(), metric.model()
     embedder = Embedder(encoder)
-    looks = {image: look_at(embedder, [image], metric.proposer()).looks for image in dict.fromkeys(images)}
+    looks = {
+        image: extract_region_features(embedder, [image], metric.proposer()).looks for image in dict.fromkeys(images)
+    }
     made = []
     for image, text in zip(images, texts, strict=True):
         words = [word.text for word in tag_words([text])[0]]
         vector = embedder.texts([text])
-        judged = grounding.judge(embedder, looks[image], [spell(encoder, words)], vector, [(0, 0)], [len(words)])
+        judged = grounding.score_pairs(
+            embedder, looks[image], [tokenize_words(encoder, words)], vector, [(0, 0)], [len(words)]
+        )
         made.append(metric.overall(judged[0]))
     return np.array(made)
 
@@ -73,7 +77,7 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
     )
     regions = fusion.project(drawn(pictures, 22, encoder_width))
     mask = torch.ones(pictures, 22, dtype=torch.bool)
-    side = Side(
+    side = SplitTensors(
         regions, torch.rand(pictures, 22, 4), mask, regions[:, 0], drawn(pictures, encoder_width), captions, captions,
         mask, [np.array([number]) for number in range(pictures)], drawn(pictures, encoder_width),
         np.zeros((pictures, 1), np.int64),
@@ -108,7 +112,7 @@ def main() -> None:
     def score() -> np.ndarray:
         return metric.compute(Workspace(CaptionSet.of(texts, images=images))).scores
 
-    score()  # the pictures are looked at, weights are loaded
+    score()  # the pictures are regions at, weights are loaded
     mine, made = measure(score, runs=2)
     few = slice(0, max(1, len(pairs) // 5))
     peer, plain = measure(lambda: one_by_one(metric, images[few], texts[few]))
@@ -116,7 +120,7 @@ def main() -> None:
     peer *= len(pairs) / len(plain)
     show(f"{len(by_picture)} pictures, {len(pairs)} captions", peer, mine, 3)
     print(f"{'captions per second':44} {len(pairs) / mine:8.0f}   (caplens {caplens.__version__})")
-    for name, taken in steps(InfoMeticConfig(), metric.loaded().dimension).items():
+    for name, taken in steps(InfoMeticConfig(), metric.get_encoder().dimension).items():
         print(f"{f'one {name} step of training, milliseconds':44} {taken:8.1f}")
 
 

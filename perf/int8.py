@@ -16,9 +16,9 @@ from measure import measure
 from PIL import Image
 from scipy.stats import spearmanr
 
-from caplens.encoders.base import unit
+from caplens.core.types import unit
 from caplens.encoders.embedded import load_embedded
-from caplens.metrics.clipscore import ClipScore
+from caplens.metrics.clip_score import ClipScore
 from caplens.vision.images import open_image
 
 BUNDLED = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket", "hubble_deep_field", "grass", "brick")

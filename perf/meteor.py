@@ -21,9 +21,9 @@ import numpy as np
 from coco import workload
 
 from caplens import CaptionSet
-from caplens.metrics.base import Workspace
+from caplens.core.workspace import Workspace
 from caplens.metrics.meteor import Meteor
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -40,8 +40,8 @@ def resident() -> int:
 
 
 def tokens_of(candidates: list[str], references: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    flat = iter(tokenise([text for texts in references for text in texts]))
-    return tokenise(candidates), [[next(flat) for _ in texts] for texts in references]
+    flat = iter(tokenize([text for texts in references for text in texts]))
+    return tokenize(candidates), [[next(flat) for _ in texts] for texts in references]
 
 
 def jar(candidates: list[str], references: list[list[str]]) -> tuple[float, list[float], float]:
@@ -103,7 +103,7 @@ def race(images: int, jar_images: int) -> None:
     original_score, _, seconds = jar(tokens[:jar_images], reference_tokens[:jar_images])
     print(f"jar, {jar_images} images, from tokens: {seconds:.2f} CPU s, corpus {original_score:.12f}")
     if jar_images == images:
-        print(f"ratio {seconds / from_tokens:.1f} from tokens, {seconds / raw:.1f} with caplens tokenising as well")
+        print(f"ratio {seconds / from_tokens:.1f} from tokens, {seconds / raw:.1f} with caplens tokenizing as well")
 
 
 if __name__ == "__main__":

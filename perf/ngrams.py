@@ -1,6 +1,6 @@
 """BLEU, ROUGE-L, CIDEr-D and CIDEr-R: pycocoevalcap and caplens side by side on COCO val2014, in CPU seconds.
 
-Both start from the same tokenised strings; the last part starts from raw captions and includes the tokenising.
+Both start from the same tokenized strings; the last part starts from raw captions and includes the tokenizing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 from scipy.stats import gmean
 
 import caplens
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 
 # The CIDEr-R authors' scorer is not on PyPI; this is what it needed, measured once with its own code.
 AUTHORS_SECONDS_PER_IMAGE = 9.9 / 1000
@@ -40,14 +40,14 @@ def stand_in_penalties(candidates: list[str], references: list[list[str]]) -> No
 
 def main() -> None:
     candidates, references = workload(5000)
-    candidates, references = tokenise(candidates), [tokenise(texts) for texts in references]
+    candidates, references = tokenize(candidates), [tokenize(texts) for texts in references]
     gts = dict(enumerate(references))
     res = {row: [text] for row, text in enumerate(candidates)}
 
     def mine(*metrics: str) -> caplens.Report:
         return caplens.evaluate(candidates, references, metrics=metrics, tokenizer="whitespace")
 
-    print("5,000 images of COCO val2014, tokenised strings in, all scores out")
+    print("5,000 images of COCO val2014, tokenized strings in, all scores out")
     peers = {"bleu": (Bleu(), 40), "rouge-l": (Rouge(), 40), "cider-d": (Cider(), 60)}
     seconds = {}
     for name, (scorer, bar) in peers.items():
@@ -61,7 +61,7 @@ def main() -> None:
     show("cider-r, stand-in for the authors' scorer", seconds["cider-d"] + 10 * penalties, fast, 300)
     show("cider-r, authors' scorer as measured once", 5000 * AUTHORS_SECONDS_PER_IMAGE, fast, 300)
 
-    print("\n40,504 images of COCO val2014, raw captions in: tokenising, BLEU, ROUGE-L, CIDEr-D")
+    print("\n40,504 images of COCO val2014, raw captions in: tokenizing, BLEU, ROUGE-L, CIDEr-D")
     candidates, references = workload()
 
     def peer() -> None:
@@ -73,12 +73,12 @@ def main() -> None:
 
     slow, _ = measure(peer)
     fast, _ = measure(lambda: caplens.evaluate(candidates, references, metrics=["bleu", "rouge-l", "cider-d"]), runs=3)
-    show("tokenising and three metrics", slow, fast, 40)
+    show("tokenizing and three metrics", slow, fast, 40)
     fast, _ = measure(
         lambda: caplens.evaluate(candidates, references, metrics=["bleu", "rouge-l", "cider-d", "cider-r"]), runs=3
     )
     authors = 40_504 * AUTHORS_SECONDS_PER_IMAGE
-    show("tokenising and four metrics", slow + authors, fast, 40)
+    show("tokenizing and four metrics", slow + authors, fast, 40)
     show("four metrics here, three at the peer", slow, fast, 40)
     everything, loading = run_alone(ALL)["memory"], run_alone(LOAD)["memory"]
     print(f"peak memory of the four metrics {everything:.0f} MB, of loading the text {loading:.0f} MB (bar 500 MB)")

@@ -16,7 +16,7 @@ from measure import measure, show
 from pycocoevalcap.cider.cider_scorer import CiderScorer
 
 import caplens
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 
 IMAGES, BATCH, BATCHES = 113_287, 250, 40
 
@@ -33,7 +33,7 @@ def main() -> None:
     keys = list(references)
     words = [
         "<end>",
-        *sorted({word for texts in references.values() for text in tokenise(texts) for word in text.split()}),
+        *sorted({word for texts in references.values() for text in tokenize(texts) for word in text.split()}),
     ]
     number = {word: place for place, word in enumerate(words)}
     batches = []
@@ -41,20 +41,20 @@ def main() -> None:
         ids = [draw.choice(keys) for _ in range(BATCH)]
         # A caption of the image with a few words replaced: what sampling from a captioner gives.
         texts = []
-        for text in tokenise([draw.choice(references[key]) for key in ids]):
+        for text in tokenize([draw.choice(references[key]) for key in ids]):
             spoken = text.split()[:20]
             texts.append(" ".join(word if draw.random() < 0.8 else draw.choice(words[1:]) for word in spoken))
         rows = [[number[word] for word in text.split()] + [0] for text in texts]
         batches.append((ids, texts, rows))
 
-    tokenised = {key: tokenise(references[key]) for ids, _, _ in batches for key in ids}
+    tokenized = {key: tokenize(references[key]) for ids, _, _ in batches for key in ids}
 
     def peer() -> None:
         ids, texts, _ = batches[0]
         scorer = CiderScorer()
         scorer.document_frequency = defaultdict(float)
         for key, text in zip(ids, texts, strict=True):
-            scorer += (text, tokenised[key])
+            scorer += (text, tokenized[key])
         scorer.compute_cider()
 
     slow, _ = measure(peer, runs=10)

@@ -1,4 +1,4 @@
-"""Does time grow linearly to a million captions? Tokenising and four metrics on captions recombined from COCO."""
+"""Does time grow linearly to a million captions? Tokenizing and four metrics on captions recombined from COCO."""
 
 from __future__ import annotations
 

@@ -13,18 +13,18 @@ import torch
 from coco import captions
 from transformers import AutoModel, AutoTokenizer
 
-from caplens import weights
 from caplens.encoders.bert import BertEncoder
+from caplens.storage import weights
 
 
-def with_torch(model: torch.nn.Module, tokeniser: object, texts: list[str]) -> np.ndarray:
+def with_torch(model: torch.nn.Module, tokenizer: object, texts: list[str]) -> np.ndarray:
     """As sentence-transformers does it: sorted by length, padded to the longest of 32, mean over the mask."""
     made = np.empty((len(texts), 384), np.float32)
     order = np.argsort([-len(text) for text in texts])
     with torch.inference_mode():
         for start in range(0, len(order), 32):
             rows = order[start : start + 32]
-            batch = tokeniser([texts[row] for row in rows], padding=True, truncation=True, return_tensors="pt")  # type: ignore[operator]
+            batch = tokenizer([texts[row] for row in rows], padding=True, truncation=True, return_tensors="pt")  # type: ignore[operator]
             mask = batch["attention_mask"][..., None]
             states = model(**batch).last_hidden_state
             made[rows] = ((states * mask).sum(1) / mask.sum(1)).numpy()
@@ -35,15 +35,15 @@ def main(count: int) -> None:
     torch.set_num_threads(1)
     folder = weights.require("all-MiniLM-L6-v2")
     texts = list(dict.fromkeys(text for each in captions().values() for text in each))[:count]
-    model, tokeniser = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     encoder = BertEncoder(folder)
-    with_torch(model, tokeniser, texts[:64])
-    encoder.states(np.array(encoder.tokenise(["a warm-up"])))
+    with_torch(model, tokenizer, texts[:64])
+    encoder.states(np.array(encoder.tokenize(["a warm-up"])))
     start = time.process_time()
-    theirs = with_torch(model, tokeniser, texts)
+    theirs = with_torch(model, tokenizer, texts)
     middle = time.process_time()
     ours = np.empty_like(theirs)
-    for rows, ids in encoder.batches(encoder.tokenise(texts)):
+    for rows, ids in encoder.batches(encoder.tokenize(texts)):
         ours[rows] = encoder.states(ids).mean(axis=1)
     end = time.process_time()
     print(f"{len(texts)} texts: torch {middle - start:.2f} s, caplens {end - middle:.2f} s (numpy, no torch)")

@@ -42,7 +42,7 @@ def main() -> None:
     options.add_argument("--jar", help="spice-1.0.jar with its CoreNLP models")
     chosen = options.parse_args()
 
-    from caplens.weights import fetch
+    from caplens.storage.weights import fetch
 
     parser, wordnet = fetch(chosen.parser), fetch("wordnet-3.0")
     groups = [texts[:5] for texts in list(captions().values())[: chosen.images + 1]]

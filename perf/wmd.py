@@ -14,9 +14,9 @@ import ot
 from coco import workload
 
 from caplens import CaptionSet
-from caplens.metrics.base import Workspace
+from caplens.core.workspace import Workspace
 from caplens.metrics.wmd import Wmd
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
 from caplens.text.vectors import load_vectors
 
@@ -25,7 +25,7 @@ def with_pot(candidates: list[str], references: list[list[str]]) -> np.ndarray:
     """exp(−distance) to the nearest reference, one solver call per pair."""
     vectors = load_vectors("glove-6b-50d")
     texts = [*candidates, *(text for each in references for text in each)]
-    words = [[word for word in text.split() if word not in STOP_WORDS] for text in tokenise(texts)]
+    words = [[word for word in text.split() if word not in STOP_WORDS] for text in tokenize(texts)]
     vocabulary = sorted({word for each in words for word in each})
     rows = vectors.rows(vocabulary)
     unit = dict(zip(vocabulary, vectors.unit(np.maximum(rows, 0)).astype(np.float64), strict=True))

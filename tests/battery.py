@@ -15,10 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from caplens import CaptionSet
-from caplens.errors import CaplensWarning, MissingData
+from caplens.core.errors import CaplensWarning, MissingData
+from caplens.core.workspace import Workspace
 from caplens.metrics import known_metrics
-from caplens.metrics.base import Metric, Result, Workspace
-from caplens.metrics.visual import VisualMetric
+from caplens.metrics._visual import VisualMetric
+from caplens.metrics.base import Metric, Result
 
 NAMES = sorted({metric.name for metric in known_metrics().values()})
 
@@ -27,7 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     name: {"encoder": "embedded"} for name in NAMES if issubclass(known_metrics()[name], VisualMetric)
 }
 
-# A fixed corpus for idf, so that a caption's score does not depend on its neighbours.
+# A fixed corpus for idf, so that a caption's score does not depend on its neighbors.
 ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]
 
 # Options with which a caption's score does not depend on the other captions; None: there are no such options.
@@ -38,7 +39,7 @@ ALONE["mid"] = None
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
 TOLERANCE: dict[str, float] = {
-    "caplens": 1e-5,
+    "caplens-score": 1e-5,
     **dict.fromkeys(OPTIONS, 1e-6),
     **{name: 1e-4 for name in OPTIONS if name.startswith("infometic")},  # a network of several layers in float32
     "bert-score": 1e-5,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,14 @@ FLAGS = (
     "--disable-component-update --disable-sync --window-size=1200,900"
 )
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the tests out of the user's own cache: one throw-away folder that all workers share."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="caplens-test-cache-")
+        os.environ["CAPLENS_CACHE"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

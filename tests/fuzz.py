@@ -23,7 +23,7 @@ from caplens.native._kernels import (
     TokenMap,
     WordRuns,
     parse_arcs,
-    ptb_tokenise,
+    ptb_tokenize,
     wmd_nearest,
     write_synonyms,
 )
@@ -102,7 +102,7 @@ PIECES = [
 
 
 def nasty_text(draw: random.Random) -> str:
-    """Words that tokenisers stumble over, random code points, very long lines."""
+    """Words that tokenizers stumble over, random code points, very long lines."""
     kind = draw.random()
     if kind < 0.05:
         return ""
@@ -131,7 +131,7 @@ def fuzz(texts: int, seed: int = 0) -> None:
         rows = np.array([draw.randrange(len(groups)) for _ in captions], dtype=np.int64)
         texts -= sum(map(len, groups)) + len(captions)
 
-        assert len(ptb_tokenise([well_formed(text) for text in captions])) == len(captions)
+        assert len(ptb_tokenize([well_formed(text) for text in captions])) == len(captions)
         tokenizer = draw.choice(["ptb", "whitespace"])
         references = References(groups, tokenizer)
         run_kernels(
@@ -182,7 +182,7 @@ def small_meteor(draw: random.Random, folder: Path) -> Meteor:
 
 
 def run_meteor(meteor: Meteor, captions: list[str], groups: list[list[str]]) -> None:
-    """Normalise, align, count; every match must lie inside both texts and no word be matched twice."""
+    """Normalize, align, count; every match must lie inside both texts and no word be matched twice."""
     captions = prepare([well_formed(text) for text in captions])
     prepared = [prepare([well_formed(text) for text in texts]) for texts in groups]
     rows, best, _ = meteor.score(captions, prepared)

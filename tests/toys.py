@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from caplens.errors import MissingData
-from caplens.metrics.base import Metric, Statistics, Workspace
+from caplens.core.errors import MissingData
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics
 
 
 class Overlap(Metric):
@@ -44,7 +45,7 @@ class Picky(Metric):
     needs = frozenset()
     paper = "Nobody, never"
     summary = "Length over 100; refuses some."
-    percent = False
+    shown_as_percent = False
 
     def statistics(self, work: Workspace) -> Statistics:
         lengths = np.array([[len(caption) / 100] for caption in work.captions.candidates]).reshape(-1, 1)

@@ -18,14 +18,14 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, find_sets, known_sets
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure
 from caplens.bench.page import headlines
-from caplens.bench.run import BenchReport, Measured, SetReport, run
-from caplens.bench.scores import is_stored
-from caplens.errors import CaplensError, CaplensWarning
-from caplens.files import write_atomically
+from caplens.bench.run import BenchReport, Measurement, SetReport, run
+from caplens.bench.score_store import is_stored
+from caplens.bench.statistics import AgreementStatistic
+from caplens.core.errors import CaplensError, CaplensWarning
 from caplens.metrics import list_metrics, load_metric
 from caplens.metrics.base import Metric
+from caplens.storage.atomic import write_atomically
 
 # From the sets that most papers report to the special ones.
 ORDER = (
@@ -113,7 +113,7 @@ def page(report: BenchReport) -> str:
 def _head(report: BenchReport) -> str:
     return f"""# How far can a metric be trusted?
 
-Agreement of the metrics in caplens {version("caplens")} with human judgements. This page is written by
+Agreement of the metrics in caplens {version("caplens")} with human judgments. This page is written by
 `python tools/agreement.py DATA` from a real run; nothing on it is typed by hand.
 
 How to read it. Every figure comes with its 95 % interval from a bootstrap over images ({report.resamples:,}
@@ -148,7 +148,7 @@ def _overview(report: BenchReport) -> str:
     return "## Overview\n\n" + _table(head, body)
 
 
-def _cell(row: Measured) -> str:
+def _cell(row: Measurement) -> str:
     mark = "†" if row.used < row.figure.count else ""
     cluster = f" ({row.cluster})" if row.cluster is not None else ""
     return f"{_number(row.estimate.value, row.figure)}{mark}{cluster}"
@@ -162,7 +162,7 @@ def _section(part: SetReport) -> str:
     figures = [figure for figure in part.task.figures if figure.at is None]
     if len(figures) < len(part.task.figures):
         lines.append(_curve(part))
-    elif all(type(figure).__name__ == "CorpusFigure" for figure in figures):
+    elif all(type(figure).__name__ == "CorpusStatistic" for figure in figures):
         lines.append(_matrix(part, figures))
     else:
         lines += [_figure(part, figure) for figure in figures]
@@ -176,7 +176,7 @@ def _section(part: SetReport) -> str:
     return "\n".join(lines)
 
 
-def _figure(part: SetReport, figure: Figure) -> str:
+def _figure(part: SetReport, figure: AgreementStatistic) -> str:
     rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
     if not rows:
         return ""
@@ -190,7 +190,7 @@ def _figure(part: SetReport, figure: Figure) -> str:
     return _table(head, body)
 
 
-def _in_print(row: Measured) -> str:
+def _in_print(row: Measurement) -> str:
     shown = []
     for comparison in row.comparisons:
         published = comparison.published
@@ -222,7 +222,7 @@ def _curve(part: SetReport) -> str:
     return _table(["accuracy by number of references", *(f"{figure.at:g}" for figure in points)], body) + "\n" + summary
 
 
-def _matrix(part: SetReport, figures: list[Figure]) -> str:
+def _matrix(part: SetReport, figures: list[AgreementStatistic]) -> str:
     """Systems down, metrics across."""
     found = {(row.figure.key, row.metric): row for row in part.measured}
     names = list(part.scored)
@@ -246,7 +246,7 @@ def _absent(report: BenchReport) -> str:
     return head + "\n".join(f"- {name}: {why.split('; looked')[0]}" for name, why in report.missing.items())
 
 
-def _number(value: float, figure: Figure) -> str:
+def _number(value: float, figure: AgreementStatistic) -> str:
     return f"{value * figure.scale:.{3 if figure.scale == 1 else 1}f}"
 
 

@@ -21,36 +21,36 @@ import numpy as np
 
 from caplens.bench.base import Task, find_sets
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure, Scored, Trial
-from caplens.bench.scores import trial_scores
-from caplens.captions import CaptionSet
-from caplens.encoders.base import unit
+from caplens.bench.score_store import trial_scores
+from caplens.bench.statistics import AgreementStatistic, Scored, Trial
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensWarning
+from caplens.core.types import Floats, unit
+from caplens.core.workspace import Workspace
 from caplens.encoders.embedded import heads_path, read_heads
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.errors import CaplensWarning
-from caplens.files import write_atomically
 from caplens.metrics import load_metric
-from caplens.metrics.base import Floats, Workspace
-from caplens.metrics.cider import CiderR
-from caplens.metrics.composite import (
+from caplens.metrics._mlp import FeatureMLP
+from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness
+from caplens.metrics.caplens_score import (
     ENCODER,
     FEATURES,
     MEANING,
     PICTURE,
-    Composite,
+    CaplensScore,
     foreseen,
     meaning,
     picture_fit,
 )
-from caplens.metrics.manners import MANNERS, manners
-from caplens.metrics.network import Network
-from caplens.metrics.sentsim import places, similarities, to_references
+from caplens.metrics.cider import CiderR
+from caplens.metrics.sent_sim import places, similarities, to_references
 from caplens.metrics.spice import Spice
 from caplens.readers import read_references
+from caplens.storage.atomic import write_atomically
+from caplens.storage.weights import shipped
 from caplens.training.composite import Material, fit, gather, hash_of, held_out
 from caplens.training.composite_trials import CompositeConfig
 from caplens.training.features import cached_features
-from caplens.weights import shipped
 
 PAGES = Path(__file__).parents[1] / "docs"
 SETS = (
@@ -68,13 +68,13 @@ class Rated:
 
     title: str
     task: Task
-    figure: Figure
+    figure: AgreementStatistic
 
     def value(self, scores: Sequence[Floats]) -> float:
         """The figure that these scores reach."""
         trials = [Trial(one, one[:, None], "") for one in scores]
         everything = np.ones((1, self.task.units), dtype=np.int32)
-        return float(self.figure.resampled(Scored(Composite(), trials), everything)[0]) * self.figure.scale
+        return float(self.figure.resampled(Scored(CaplensScore(), trials), everything)[0]) * self.figure.scale
 
     def of(self, features: Callable[[CaptionSet], Floats]) -> list[Floats]:
         return [features(captions) for captions in self.task.trials]
@@ -108,7 +108,7 @@ def wording(captions: CaptionSet) -> Columns:
 
 def categories(captions: CaptionSet) -> Columns:
     """SPICE of objects, attributes and relations alone; 0 where neither side has any."""
-    details = [dict(each) for each in Workspace(captions).result(Spice()).details or []]
+    details = [dict(each) for each in Spice().result(Workspace(captions)).details or []]
     return {
         f"SPICE, {name.lower()}s": np.array([each["categories"].get(name) or 0.0 for each in details])
         for name in ("Object", "Attribute", "Relation")
@@ -146,9 +146,11 @@ class Extractor:
         def compute(some: CaptionSet) -> Floats:
             work = Workspace(some)
             # The bench keeps SPICE's scores, which are all that is needed here.
-            work.once(("result", Spice, Spice().signature_parts()), lambda: trial_scores(Spice(), Workspace(some)))
+            work.get_or_compute(
+                ("result", Spice, Spice().signature_parts()), lambda: trial_scores(Spice(), Workspace(some))
+            )
             cosines = picture_fit(work) if some.images is not None else np.full(len(some), np.nan)
-            return np.column_stack([meaning(work, self.bank), cosines, manners(work)])
+            return np.column_stack([meaning(work, self.bank), cosines, well_formedness(work)])
 
         return cached_features(captions, f"composite 8 all {hash_of(self.bank)}", compute)
 
@@ -196,8 +198,12 @@ def features_table(material: Mapping[int, Material], extractor: Extractor) -> st
 
 
 def ablation_table(material: Mapping[int, Material], sets: Sequence[Rated], extractor: Extractor) -> str:
-    """Every feature, and all manners together, left out of the training, over seeds."""
-    ways: dict[str, tuple[str, ...]] = {"nothing": (), **{name: (name,) for name in FEATURES}, "all manners": MANNERS}
+    """Every feature, and all well_formedness together, left out of the training, over seeds."""
+    ways: dict[str, tuple[str, ...]] = {
+        "nothing": (),
+        **{name: (name,) for name in FEATURES},
+        "all well_formedness": WELL_FORMEDNESS,
+    }
     features = [(rated, rated.of(extractor.own)) for rated in sets]
     shown = [(rated, own, False) for rated, own in features] + [(rated, own, True) for rated, own in features[:2]]
     titles = [rated.title + ", picture" * picture for rated, _, picture in shown]
@@ -215,7 +221,7 @@ def ablation_table(material: Mapping[int, Material], sets: Sequence[Rated], extr
 
 
 def network_logits(
-    network: Network, features: Sequence[Floats], left_out: Sequence[str], picture: bool
+    network: FeatureMLP, features: Sequence[Floats], left_out: Sequence[str], picture: bool
 ) -> list[Floats]:
     made = []
     for columns in features:

@@ -18,22 +18,23 @@ from typing import Any
 import numpy as np
 from composite import CONFIG, PAGES, Extractor, Rated, load_material, load_sets, network_logits, parser, show
 
-from caplens.bench.figures import MeanFigure, PairFigure, RatingFigure
-from caplens.bench.scores import trial_scores
-from caplens.captions import CaptionSet
-from caplens.encoders.base import unit
+from caplens.bench.score_store import trial_scores
+from caplens.bench.statistics import MeanStatistic, PairStatistic, RatingStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensWarning
+from caplens.core.types import Floats, unit
+from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.errors import CaplensWarning
-from caplens.files import atomic_path
 from caplens.metrics import load_metric
-from caplens.metrics.base import Floats, Metric, Workspace
+from caplens.metrics.base import Metric
+from caplens.metrics.caplens_score import ENCODER, MEANING, in_joint_space, load_network
 from caplens.metrics.cider import CiderD
-from caplens.metrics.composite import ENCODER, MEANING, in_joint_space, load_network
-from caplens.metrics.sentsim import places, to_references
+from caplens.metrics.sent_sim import places, to_references
 from caplens.readers import read_references
+from caplens.storage.atomic import atomic_path
+from caplens.storage.weights import shipped
 from caplens.text.coco_idf import coco_val_idf
 from caplens.training.composite import Material, held_out
-from caplens.weights import shipped
 
 NNEVAL_SETS = (
     ("composite", "pearson", "Composite Pearson"),
@@ -53,13 +54,13 @@ def bound(rated: Rated, inputs: Sequence[Floats]) -> float:
     """Ridge regression or boosted trees, whichever is better; logistic regression on pairs."""
     random = np.random.default_rng(0)
     fold = random.permutation(rated.task.units) % FOLDS
-    if isinstance(rated.figure, RatingFigure):
+    if isinstance(rated.figure, RatingStatistic):
         return max(rated.value([made]) for made in _regressed(rated.figure, inputs[0], fold))
-    assert isinstance(rated.figure, MeanFigure)
+    assert isinstance(rated.figure, MeanStatistic)
     return rated.value(_preferred(rated.figure, inputs, fold))
 
 
-def _regressed(figure: RatingFigure, inputs: Floats, fold: Any) -> list[Floats]:
+def _regressed(figure: RatingStatistic, inputs: Floats, fold: Any) -> list[Floats]:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import Ridge
 
@@ -76,10 +77,10 @@ def _regressed(figure: RatingFigure, inputs: Floats, fold: Any) -> list[Floats]:
     return made
 
 
-def _preferred(figure: MeanFigure, inputs: Sequence[Floats], fold: Any) -> list[Floats]:
+def _preferred(figure: MeanStatistic, inputs: Sequence[Floats], fold: Any) -> list[Floats]:
     from sklearn.linear_model import LogisticRegression
 
-    pairs = [part for part in figure.parts if isinstance(part, PairFigure)]
+    pairs = [part for part in figure.parts if isinstance(part, PairStatistic)]
     better, worse, units = (np.concatenate([getattr(p, name) for p in pairs]) for name in ("better", "worse", "units"))
     spread = np.maximum(inputs[0].std(axis=0), 1e-9)
     made = [np.zeros(len(columns)) for columns in inputs]
@@ -153,7 +154,7 @@ def transfer_table(sets: Sequence[Rated], data: Path, extractor: Extractor) -> s
     lines = [f"| fitted on THumB's | {' | '.join(rated.title for rated in sets)} |", "|---" * (1 + len(sets)) + "|"]
     for key in ("precision", "recall", "total"):
         (thumb,) = load_sets(data, [("thumb", f"pearson {key}, without human", key)])
-        assert isinstance(thumb.figure, RatingFigure)
+        assert isinstance(thumb.figure, RatingStatistic)
         (own,) = thumb.of(lambda captions: extractor.own(captions)[:, : len(MEANING)])
         spread = own.std(axis=0)
         inputs, wanted = ((own - own.mean(axis=0)) / spread)[thumb.figure.rows], thumb.figure.ratings
@@ -219,12 +220,15 @@ def frontier_table(sets: Sequence[Rated], extractor: Extractor, pools: Path, pic
     spread = np.concatenate([inputs[rated.title][0] for rated in fitted]).std(axis=0)
 
     def parts(rated: Rated, share: float) -> tuple[Floats, Floats]:
-        assert isinstance(rated.figure, RatingFigure)
+        assert isinstance(rated.figure, RatingStatistic)
         columns, wanted = inputs[rated.title][0][rated.figure.rows] / spread, rated.figure.ratings
         root = np.sqrt(share / len(wanted))
         return root * (columns - columns.mean(axis=0)), root * (wanted - wanted.mean()) / wanted.std()
 
-    lines = [f"| weight of Composite | {' | '.join(rated.title for rated in sets)} |", "|---" * (1 + len(sets)) + "|"]
+    lines = [
+        f"| weight of Composite | {' | '.join(rated.title for rated in sets)} |",
+        "|---" * (1 + len(sets)) + "|",
+    ]
     curve = []
     for share in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0):
         both = [parts(rated, part) for rated, part in zip(fitted, (1 - share, share), strict=True)]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from caplens.storage.weights import require
 from caplens.vision.detector import Detector
 from caplens.vision.images import open_image
 from caplens.vision.regions import (
@@ -26,7 +27,6 @@ from caplens.vision.regions import (
     overlaps,
 )
 from caplens.vision.regions import _k_means as k_means
-from caplens.weights import require
 
 LIMITS = (0.5, 0.7, 0.9)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.details import Details
-from caplens.support import Support
+from caplens.core.details import Details
+from caplens.evaluation.reference_support import ReferenceMatcher
 from caplens.training.grounded import frequent_words, pollute, tagged
 from caplens.training.pairs import read_pairs
 
@@ -50,7 +50,7 @@ def figures(entries: list[Details], places: list[int]) -> str:
 def main(captions: Path) -> None:
     rows = replaced(captions)
     texts, references, places = (list(column) for column in zip(*rows, strict=True))
-    support = Support()
+    support = ReferenceMatcher()
     for note in support.notes:
         print(f"note: {note}", file=sys.stderr)
     print(figures(support.explain(texts, references), places))

@@ -24,14 +24,14 @@ from pathlib import Path
 import numpy as np
 
 import caplens
-from caplens.errors import CaplensError
-from caplens.files import atomic_path, write_atomically
+from caplens.core.errors import CaplensError
 from caplens.metrics.base import Metric
-from caplens.text.ptb import tokenise
+from caplens.storage.atomic import atomic_path, write_atomically
+from caplens.text.ptb import tokenize
 
 SEED = 7
-METRICS = ("cider-d", "cider-r", "bleu-4", "rouge-l", "meteor", "spice", "sent-sim", "nneval", "caplens")
-SLOW = ("spice", "sent-sim", "nneval", "caplens")
+METRICS = ("cider-d", "cider-r", "bleu-4", "rouge-l", "meteor", "spice", "sent-sim", "nneval", "caplens-score")
+SLOW = ("spice", "sent-sim", "nneval", "caplens-score")
 SLOW_SHARE = 4
 """Metrics that take milliseconds a caption see a quarter of the captions."""
 N_GRAM_METRICS = ("cider-d", "cider-r", "bleu-4", "rouge-l")
@@ -141,7 +141,7 @@ def please(metric: Metric, texts: Texts, longest: int, known: int, patience: int
 
     Every step adds the word that scores best; a text that has not improved for `patience` words is done.
     """
-    tokens = [text.split() for text in tokenise([references[0] for references in texts.references])]
+    tokens = [text.split() for text in tokenize([references[0] for references in texts.references])]
     frequent = [word for word, _ in Counter(word for words in tokens for word in words).most_common(12)]
     draw = random.Random(SEED)
     rare = [sorted({word for word in words if word not in frequent}) for words in tokens]

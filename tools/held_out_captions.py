@@ -12,9 +12,9 @@ import argparse
 import json
 from pathlib import Path
 
-from caplens.captioning.captioner import Sight
+from caplens.captioning.captioner import FeatureSpec
 from caplens.encoders.load import load_encoder
-from caplens.files import write_atomically
+from caplens.storage.atomic import write_atomically
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
 from caplens.training.captioner_run import grid_features, reach
 from caplens.training.pairs import read_pairs
@@ -39,9 +39,9 @@ def main() -> None:
     for half in (0, 1):
         folder = options.output / f"half-{half}"
         if not (folder / "captions.json").exists():
-            learnt, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
-            pictures = Pictures(names[: len(every)][learnt], grids[: len(every)][learnt], every[learnt])
-            sight = Sight("embedded", encoder.grid_identity, CONFIG.grid)
+            learned, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
+            pictures = Pictures(names[: len(every)][learned], grids[: len(every)][learned], every[learned])
+            sight = FeatureSpec("embedded", encoder.grid_identity, CONFIG.grid)
             captioner = train_captioner(pictures, CONFIG, sight, folder)
             captions = captioner.caption(grids[: len(every)][other])
             made = dict(zip(names[: len(every)][other], captions, strict=True))

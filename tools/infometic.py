@@ -29,17 +29,17 @@ from caplens.bench.agreement import (
 )
 from caplens.bench.base import find_sets
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import PairFigure, RatingFigure
-from caplens.captions import CaptionSet, media_name
-from caplens.encoders.base import Encoder, unit
-from caplens.encoders.embed import Embedder
-from caplens.encoders.grounding import Judgement, load_grounding, spell, token_table
+from caplens.bench.statistics import PairStatistic, RatingStatistic
+from caplens.core.captions import CaptionSet, media_name
+from caplens.core.types import Floats, unit
+from caplens.encoders.base import Encoder
+from caplens.encoders.embedder import Embedder
 from caplens.encoders.load import load_encoder
-from caplens.encoders.looks import Look
-from caplens.files import write_atomically
-from caplens.metrics.base import Floats
-from caplens.metrics.infoclip import judge_bare
-from caplens.metrics.infometic import LEAST_ALPHA
+from caplens.metrics.info_clip import judge_bare
+from caplens.metrics.infometic.inference import PairScores, load_model, token_table, tokenize_words
+from caplens.metrics.infometic.metric import LEAST_ALPHA
+from caplens.metrics.infometic.region_features import ImageRegions
+from caplens.storage.atomic import write_atomically
 from caplens.text.words import tag_words
 from caplens.training.grounded import region_features
 from caplens.training.infometic_run import Split, load_splits
@@ -47,42 +47,44 @@ from caplens.vision.regions import make_proposer
 
 SAMPLES, SEED = 300, 0
 START, END = "<!-- tools/infometic.py writes from here -->", "<!-- to here -->"
-Judge = Callable[[Sequence[Look], Sequence[str], Sequence[tuple[int, int]]], list[Judgement]]
+Judge = Callable[[Sequence[ImageRegions], Sequence[str], Sequence[tuple[int, int]]], list[PairScores]]
 
 
 def judge_with(embedder: Embedder, weights: str | None) -> Judge:
-    """Judgements of (picture, caption) pairs by trained weights, or by InfoCLIP."""
+    """Judgments of (picture, caption) pairs by trained weights, or by InfoCLIP."""
     encoder = embedder.encoder
 
-    def judge(looks: Sequence[Look], texts: Sequence[str], pairs: Sequence[tuple[int, int]]) -> list[Judgement]:
+    def score_pairs(
+        looks: Sequence[ImageRegions], texts: Sequence[str], pairs: Sequence[tuple[int, int]]
+    ) -> list[PairScores]:
         words = tag_words(texts)
-        spelt = [spell(encoder, [word.text for word in found]) for found in words]
+        pieces = [tokenize_words(encoder, [word.text for word in found]) for found in words]
         vectors, counts = embedder.texts(texts), [len(found) for found in words]
         if weights is not None:
-            return load_grounding(weights).judge(embedder, looks, spelt, vectors, pairs, counts)
-        table, whole = token_table(embedder, [text.ids for text in spelt]), unit(vectors)
+            return load_model(weights).score_pairs(embedder, looks, pieces, vectors, pairs, counts)
+        table, whole = token_table(embedder, [text.ids for text in pieces]), unit(vectors)
         lone, pictures = unit(table.vectors), [unit(look.vectors) for look in looks]
         return [
             judge_bare(
                 pictures[row],
                 whole[column],
-                lone[[table.place[token] for token in spelt[column].ids]],
-                spelt[column],
+                lone[[table.place[token] for token in pieces[column].ids]],
+                pieces[column],
                 counts[column],
                 encoder.scale,
             )
             for row, column in pairs
         ]
 
-    return judge
+    return score_pairs
 
 
 @dataclass(frozen=True)
 class Rated:
-    """A rated set whose pictures were looked at."""
+    """A rated set whose pictures were regions at."""
 
     captions: CaptionSet
-    looks: list[Look]
+    looks: list[ImageRegions]
     rows: list[int]
 
     def scores(self, judge: Judge, scale: float) -> dict[str, Floats]:
@@ -98,7 +100,7 @@ class Rated:
         return {"p": table[:, 0], "r": table[:, 1], "both": both, "plus": plus, "cos": table[:, 2]}
 
 
-def rated(captions: CaptionSet, looks: Mapping[str, Look]) -> Rated:
+def rated(captions: CaptionSet, looks: Mapping[str, ImageRegions]) -> Rated:
     names = [Path(media_name(image)).name for image in captions.images or [] if image is not None]
     order = {name: row for row, name in enumerate(dict.fromkeys(names))}
     return Rated(captions, [looks[name] for name in order], [order[name] for name in names])
@@ -116,7 +118,7 @@ class Item:
         return f"{self.estimate.value:.1f} [{self.estimate.low:.1f}, {self.estimate.high:.1f}]"
 
 
-def rating_item(figure: RatingFigure, scores: Floats) -> Item:
+def rating_item(figure: RatingStatistic, scores: Floats) -> Item:
     kind, units = figure.kind, figure.units
     count = int(units.max()) + 1
     everything = np.ones((1, count), np.int32)
@@ -183,7 +185,7 @@ def region_item(split: Split, judge: Judge) -> Item:
 def pascal_items(task_figures: Sequence[object], scores: Floats) -> dict[str, Item]:
     made = {}
     for figure in task_figures:
-        if isinstance(figure, PairFigure):
+        if isinstance(figure, PairStatistic):
             values = preferred(scores[figure.better], scores[figure.worse], "half")
             made[f"Pascal-50S {figure.key}, %"] = share_item(values, figure.units)
     return made
@@ -196,8 +198,8 @@ def table(columns: Sequence[str], rows: Mapping[str, Mapping[str, str]], first: 
     return "\n".join(lines)
 
 
-def rating_figure(figures: Sequence[object], key: str) -> RatingFigure:
-    return next(figure for figure in figures if isinstance(figure, RatingFigure) and figure.key == key)
+def rating_figure(figures: Sequence[object], key: str) -> RatingStatistic:
+    return next(figure for figure in figures if isinstance(figure, RatingStatistic) and figure.key == key)
 
 
 def tests(ours: Mapping[str, Item], theirs: Mapping[str, Item]) -> dict[str, str]:

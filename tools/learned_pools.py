@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from caplens.bench.data import read_json
-from caplens.files import write_atomically
+from caplens.storage.atomic import write_atomically
 from caplens.text.stopwords import STOP_WORDS
 
 COCO, BANK = 2600, 700

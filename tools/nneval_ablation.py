@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.files import write_atomically
 from caplens.metrics.nneval import FEATURES
 from caplens.readers import read_references
+from caplens.storage.atomic import write_atomically
 from caplens.training.nneval import NNEvalConfig, read_rated, train_nneval
 
 PAGE = Path(__file__).parents[1] / "docs" / "nneval.md"

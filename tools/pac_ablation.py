@@ -20,14 +20,15 @@ import numpy as np
 from caplens.bench import agreement
 from caplens.bench.base import SEED, Task, find_sets, number_units
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import Figure, PairFigure, Scored
-from caplens.bench.scores import remembered, trial_scores
+from caplens.bench.score_store import remembered, trial_scores
 from caplens.bench.sets.distraction import distractors, sentences_of
-from caplens.captions import CaptionSet
+from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored
+from caplens.core.captions import CaptionSet
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
 from caplens.encoders.embedded import Backbones, heads_path, read_heads
-from caplens.files import write_atomically
 from caplens.metrics import load_metric
-from caplens.metrics.base import Floats, Workspace
+from caplens.storage.atomic import write_atomically
 from caplens.training.contrastive import recall
 from caplens.training.encoder import Features, load_features
 from caplens.training.pac import PacConfig
@@ -47,7 +48,7 @@ class Judge:
 
     title: str
     task: Task
-    figure: Figure
+    figure: AgreementStatistic
 
     def values(self, heads: Path) -> Floats:
         """The figure of PAC-S with these heads, × 100: on the whole set, then on every resample."""
@@ -152,7 +153,7 @@ def _foils(data: Path, folders: DataFolders) -> Judge:
     )
     units, count = number_units(sentence.image for sentence, _ in made)
     places = 2 * np.arange(len(made))
-    figure = PairFigure(key="foils", better=places, worse=places + 1, units=units)
+    figure = PairStatistic(key="foils", better=places, worse=places + 1, units=units)
     return Judge("FOIL-like", Task([captions], count, [figure], f"pairs:{len(made)}"), figure)
 
 

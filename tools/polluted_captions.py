@@ -13,13 +13,13 @@ import json
 import sys
 from pathlib import Path
 
+from caplens.core.progress import silent
 from caplens.encoders.load import load_encoder
-from caplens.files import write_atomically
-from caplens.metrics.base import silent
-from caplens.text.things import Things
+from caplens.storage.atomic import write_atomically
+from caplens.storage.weights import require
+from caplens.text.object_labels import ObjectLabels
 from caplens.training.grounded import mentioned
 from caplens.training.infometic_run import WORDNET, load_splits
-from caplens.weights import require
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     split = load_splits(
         load_encoder("embedded"), folder / "images", captions, [], "detector", features, silent, wanted=("test",)
     )["test"]
-    things = Things(require(WORDNET))
+    things = ObjectLabels(require(WORDNET))
     rows = []
     for words, owner, changed in zip(split.polluted.words, split.polluted.owner, split.polluted.changed, strict=True):
         regions = split.pictures.looks[owner].regions

@@ -23,10 +23,10 @@ import numpy as np
 import torch
 from self_critical_report import Outcome, write_report
 
-from caplens.captioning.captioner import Captioner, Sight
+from caplens.captioning.captioner import Captioner, FeatureSpec
 from caplens.encoders.load import load_encoder
-from caplens.files import write_atomically
-from caplens.text.ptb import tokenise
+from caplens.storage.atomic import write_atomically
+from caplens.text.ptb import tokenize
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
 from caplens.training.captioner_run import grid_features
 from caplens.training.pairs import read_pairs
@@ -52,7 +52,7 @@ SELF_CRITICAL = replace(
 
 def longest_caption(captions: list[str]) -> tuple[int, str]:
     """The caption with the most words (the first of them), and how many these are."""
-    words = [len(text.split()) for text in tokenise(captions)]
+    words = [len(text.split()) for text in tokenize(captions)]
     best = int(np.argmax(words))
     return words[best], captions[best]
 
@@ -93,7 +93,7 @@ class Experiment:
         encoder = load_encoder("embedded")
         names = [*pairs.train, *pairs.val, *pairs.test]
         grids = grid_features(encoder, CROSS_ENTROPY.grid, self.images, names, self.features)
-        self.sight = Sight("embedded", encoder.grid_identity, CROSS_ENTROPY.grid)
+        self.sight = FeatureSpec("embedded", encoder.grid_identity, CROSS_ENTROPY.grid)
         place = {name: row for row, name in enumerate(names)}
 
         def pictures(split: dict[str, list[str]]) -> Pictures:
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="write self-critical.md and its plots into this folder")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    torch.set_flush_denormal(True)  # the optimiser's memory of rare words fades to such numbers, which are slow
+    torch.set_flush_denormal(True)  # the optimizer's memory of rare words fades to such numbers, which are slow
     experiment = Experiment(options.images, options.captions, options.features, options.output)
     until = time.monotonic() + 60 * options.minutes
     for step in experiment.steps():

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import caplens
-from caplens.files import atomic_path, write_atomically
-from caplens.text.ptb import tokenise
+from caplens.storage.atomic import atomic_path, write_atomically
+from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
 from caplens.training.captioner import Pictures
 
@@ -140,7 +140,7 @@ class Results:
             if found:
                 cells = [spread([100 * scores[name] for scores in found], 1) for name in METRICS]
                 rows.append([TITLES[teacher], str(len(found)), *cells])
-        return markdown(["optimising", "seeds", *(TITLES.get(name, name.upper()) for name in METRICS)], rows)
+        return markdown(["optimizing", "seeds", *(TITLES.get(name, name.upper()) for name in METRICS)], rows)
 
     def habits(self, condition: str) -> str:
         measured = {teacher: [habits(one.said) for one in self.of(condition, teacher)] for teacher in TEACHERS}
@@ -150,8 +150,8 @@ class Results:
                 digits = {"distinct-1": 3, "distinct-2": 3}
                 cells = [spread([one[name] for one in found], digits.get(name, 1)) for name in found[0]]
                 rows.append([TITLES[teacher], *cells])
-        people = [text for texts in self.test[condition].references for text in tokenise(texts)]
-        one_each = [tokenise(texts[:1])[0] for texts in self.test[condition].references]
+        people = [text for texts in self.test[condition].references for text in tokenize(texts)]
+        one_each = [tokenize(texts[:1])[0] for texts in self.test[condition].references]
         shown = habits(one_each if condition == "multi" else people)
         rows.append(
             ["people", *(f"{value:.{3 if name.startswith('distinct') else 1}f}" for name, value in shown.items())]
@@ -194,7 +194,7 @@ def plot(path: Path, results: Results, conditions: Sequence[str]) -> None:
                 bins = np.arange(0, 32) - 0.5
                 share = np.histogram(words, bins)[0] / len(words)
                 lengths.step(bins[:-1] + 0.5, share, where="mid", color=COLOURS[teacher], label=TITLES[teacher])
-        references = [len(text.split()) for texts in results.test[condition].references for text in tokenise(texts)]
+        references = [len(text.split()) for texts in results.test[condition].references for text in tokenize(texts)]
         share = np.histogram(references, bins)[0] / len(references)
         lengths.fill_between(bins[:-1] + 0.5, share, step="mid", color="tab:green", alpha=0.2, label="people")
         curves.set(title=MEANING[condition], xlabel="self-critical epoch", ylabel="mean reward of the samples")
@@ -260,7 +260,7 @@ def write_report(
     results = Results(outcomes, test)
     conditions = [name for name in train if results.of(name, "cider-d") and results.of(name, "cider-r")]
     plot(folder / "self-critical.svg", results, conditions)
-    lengths = [len(text.split()) for texts in train["single"].references for text in tokenise(texts)]
+    lengths = [len(text.split()) for texts in train["single"].references for text in tokenize(texts)]
     first, further = settings["epochs"]
     facts = {
         **settings,

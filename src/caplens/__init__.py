@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
 
-from caplens.captions import CaptionSet
-from caplens.comparison import Comparison, compare
-from caplens.evaluation import evaluate
+from caplens import report as _report
+from caplens.captioning.reward import Reward
+from caplens.core.captions import CaptionSet
+from caplens.evaluation.compare import Comparison, compare
+from caplens.evaluation.evaluate import evaluate
+from caplens.evaluation.explain import Explanation, explain
+from caplens.evaluation.results import Report
 from caplens.metrics import list_metrics, load_metric
-from caplens.report import Report
-
-if TYPE_CHECKING:
-    from caplens.explanation import Explanation, explain
-    from caplens.reward import Reward
 
 __version__ = version("caplens")
 
@@ -29,16 +27,4 @@ __all__ = [
     "list_metrics",
     "load_metric",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """What few need is imported when it is first asked for."""
-    if name == "Reward":
-        from caplens.reward import Reward
-
-        return Reward
-    if name in {"Explanation", "explain"}:
-        from caplens import explanation
-
-        return getattr(explanation, name)
-    raise AttributeError(f"module 'caplens' has no attribute {name!r}")
+del _report

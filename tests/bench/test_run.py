@@ -12,12 +12,13 @@ from tests.toys import Blind, Overlap, Picky
 
 from caplens.bench import agreement
 from caplens.bench.base import find_sets
+from caplens.bench.custom_ratings import OwnRatings
 from caplens.bench.data import DataFolders
-from caplens.bench.own import OwnRatings
 from caplens.bench.published import compare, look_up
 from caplens.bench.run import BenchReport, run
-from caplens.errors import CaplensError, InputError
-from caplens.metrics.base import Metric, Statistics, Workspace
+from caplens.core.errors import CaplensError, InputError
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics
 
 
 class Counting(Metric):
@@ -52,7 +53,7 @@ def data(tmp_path: Path) -> DataFolders:
     folder.mkdir()
     content = {}
     for photo in range(12):
-        judgements = [
+        judgments = [
             {
                 "image_path": f"{photo}.jpg",
                 "caption": " ".join(["dog"] * rating + ["zebra"] * (photo % 2)),
@@ -60,7 +61,7 @@ def data(tmp_path: Path) -> DataFolders:
             }
             for rating in (1, 2, 3, 4)
         ]
-        content[str(photo)] = {"ground_truth": ["dog dog dog dog", "a dog"], "human_judgement": judgements}
+        content[str(photo)] = {"ground_truth": ["dog dog dog dog", "a dog"], "human_judgement": judgments}
     (folder / "flickr8k.json").write_text(json.dumps(content))
     return DataFolders([folder])
 

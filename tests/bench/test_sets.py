@@ -16,11 +16,11 @@ from scipy.io import savemat
 
 from caplens.bench.base import Task, find_sets, known_sets
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import PairFigure, RatingFigure, Scored, Trial
 from caplens.bench.sets import retrieval
 from caplens.bench.sets.captokeneval import overlap
 from caplens.bench.sets.distraction import person_phrase, scene_phrase
-from caplens.errors import InputError, MissingData
+from caplens.bench.statistics import PairStatistic, RatingStatistic, Scored, Trial
+from caplens.core.errors import InputError, MissingData
 from caplens.metrics import load_metric
 
 Write = Callable[[str, Any], Path]
@@ -69,13 +69,13 @@ def test_expert_text_files_drop_verbatim_references_and_keep_three_rows(tmp_path
     captions = task.trials[0]
     assert captions.candidates == ["A cat sleeps ."] * 3
     assert captions.references == [["A dog runs .", "The dog is fast ."]] * 3
-    assert isinstance(task.figures[0], RatingFigure)
+    assert isinstance(task.figures[0], RatingStatistic)
     assert task.figures[0].ratings.tolist() == [1, 1, 2]
 
 
 def test_expert_json_form_finds_pictures_by_name(tmp_path: Path, write: Write) -> None:
-    judgement = {"image_path": "images/one.jpg", "caption": "a cat", "rating": 2.0}
-    write("deep/flickr8k.json", {"one": {"ground_truth": ["a dog"], "human_judgement": [judgement, judgement]}})
+    judgment = {"image_path": "images/one.jpg", "caption": "a cat", "rating": 2.0}
+    write("deep/flickr8k.json", {"one": {"ground_truth": ["a dog"], "human_judgement": [judgment, judgment]}})
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (2, 2)).save(tmp_path / "photos" / "one.jpg")
     task = load("flickr8k-expert", tmp_path)
@@ -88,7 +88,7 @@ def test_crowd_references_lose_every_candidate_for_all_rows_of_the_photo(tmp_pat
     write("CrowdFlowerAnnotations.txt", "one.jpg\tone.jpg#1\t1\t3\t0\none.jpg\ttwo.jpg#1\t0.25\t1\t3\n")
     task = load("flickr8k-cf", tmp_path)
     assert task.trials[0].references == [["A dog runs ."]] * 2
-    assert isinstance(task.figures[0], RatingFigure)
+    assert isinstance(task.figures[0], RatingStatistic)
     assert task.figures[0].key == "tau-b"
     assert task.figures[0].ratings.tolist() == [1.0, 0.25]
 
@@ -463,7 +463,7 @@ def test_names_are_found_without_hyphens_and_unknown_ones_refused() -> None:
 
 
 def test_pair_figures_average_over_draws() -> None:
-    figure = PairFigure(
+    figure = PairStatistic(
         key="x", better=np.array([0]), worse=np.array([1]), units=np.zeros(1, dtype=np.int32), trials=(0, 1)
     )
     scored = with_scores([1.0, 0.0], [0.0, 1.0])

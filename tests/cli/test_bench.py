@@ -30,7 +30,7 @@ def test_list_says_what_is_found_and_where_it_was_looked_for(run: Run, folder: P
     listed = {entry["name"]: entry for entry in json.loads(run("bench", "list", "--data", folder, "--json").stdout)}
     assert listed["abstract-50s"]["found"]
     assert listed["vatex-eval"]["missing"]
-    assert all(entry["licence"] and entry["get it"] for entry in listed.values())
+    assert all(entry["license"] and entry["get it"] for entry in listed.values())
 
 
 def test_a_set_becomes_a_table_json_and_a_page(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from tests.cli.conftest import Run
 torch = pytest.importorskip("torch")
 
 from caplens.captioning.aoanet import AoANet, AoANetConfig  # noqa: E402
-from caplens.captioning.captioner import Captioner, Sight  # noqa: E402
+from caplens.captioning.captioner import Captioner, FeatureSpec  # noqa: E402
 from caplens.captioning.vocabulary import Vocabulary  # noqa: E402
+from caplens.core.errors import MissingData  # noqa: E402
 from caplens.encoders.load import load_encoder  # noqa: E402
-from caplens.errors import MissingData  # noqa: E402
-from caplens.weights import shipped  # noqa: E402
+from caplens.storage.weights import shipped  # noqa: E402
 
 PICTURES = sorted((Path(__file__).parents[2] / "examples" / "images").iterdir())[:3]
 
@@ -24,7 +24,7 @@ PICTURES = sorted((Path(__file__).parents[2] / "examples" / "images").iterdir())
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A captioner of random words."""
     try:
-        sight = Sight("embedded", load_encoder("embedded").grid_identity, 2)
+        sight = FeatureSpec("embedded", load_encoder("embedded").grid_identity, 2)
     except MissingData as missing:
         pytest.skip(str(missing))
     torch.manual_seed(5)
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said(run: Run, folder: Path, weights: Path, tmp_path: 
 
 def test_a_captioner_of_other_patches_is_refused(run: Run, weights: Path, tmp_path: Path) -> None:
     captioner = Captioner.load(weights)
-    captioner.sight = Sight("embedded", "dinov2-of-yesterday@123", 2)
+    captioner.sight = FeatureSpec("embedded", "dinov2-of-yesterday@123", 2)
     captioner.save(tmp_path / "old.safetensors")
     shown = run("caption", PICTURES[0], "--weights", tmp_path / "old.safetensors")
     assert shown.code == 2

@@ -40,8 +40,8 @@ def test_three_systems_are_tested_against_the_first(run: Run, files: dict[str, P
     rows = found["metrics"]["toy-overlap"]["systems"]
     assert [row["score"] for row in rows] == [1.0, 0.5, 1.0]
     assert rows[0]["difference"] is None
-    assert rows[1]["difference"]["p_randomisation"] == pytest.approx(1 / 1001)
-    assert rows[2]["difference"]["p_randomisation"] == 1.0
+    assert rows[1]["difference"]["p_permutation"] == pytest.approx(1 / 1001)
+    assert rows[2]["difference"]["p_permutation"] == 1.0
 
 
 @pytest.mark.usefixtures("toys")

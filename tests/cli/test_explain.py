@@ -10,7 +10,7 @@ from PIL import Image
 from tests.cli.conftest import Run
 
 from caplens.cli.explain import PLAIN, RED, YELLOW, mark
-from caplens.details import Details
+from caplens.core.details import Details
 
 REFERENCES = ("--reference", "a dog sleeps", "--reference", "the dog is asleep")
 

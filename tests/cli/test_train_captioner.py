@@ -12,8 +12,8 @@ pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
 from caplens.captioning.captioner import Captioner
+from caplens.core.errors import MissingData
 from caplens.encoders.load import load_encoder
-from caplens.errors import MissingData
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SETTINGS = """

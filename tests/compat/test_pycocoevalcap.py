@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from caplens.compat import pycocoevalcap as ours
-from caplens.errors import CaplensWarning, InputError
+from caplens.core.errors import CaplensWarning, InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore::caplens.errors.CaplensWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::caplens.core.errors.CaplensWarning")
 GTS = {7: ["a cat on a mat", "the cat sat"], "7": ["two dogs run"], 9: ["a 1 1/2 mile  walk", "x"], 4: ["a bird", ""]}
 RES = {7: ["a cat cat sat on the mat"], "7": ["two dogs"], 9: ["a 1 1/2 mile walk"], 4: [""]}
 

@@ -8,7 +8,7 @@ import pytest
 
 import caplens
 from caplens.compat.torchmetrics import BleuScore, CaptionMetric, CiderD, CiderR, RougeL
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 
 CANDIDATES = ["a cat on a mat", "two dogs run", "a bird"]
 REFERENCES = [["a cat on the mat", "the cat"], ["two dogs"], ["one bird flies"]]

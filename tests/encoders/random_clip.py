@@ -6,7 +6,7 @@ from tests.encoders.plain_clip import random_clip
 
 from caplens.encoders.clip import ClipEncoder, build, config_of
 from caplens.encoders.clip_layouts import to_hub
-from caplens.encoders.clip_tokens import END, START, ClipTokeniser, byte_letters
+from caplens.encoders.clip_tokens import END, START, ClipTokenizer, byte_letters
 
 MERGES = [("t", "h"), ("th", "e</w>"), ("c", "a"), ("ca", "t</w>"), ("d", "o"), ("do", "g</w>"), ("o", "n</w>")]
 _LETTERS = list(byte_letters().values())
@@ -18,10 +18,10 @@ VOCABULARY = {
 }
 
 
-def tokeniser(context: int = 20) -> ClipTokeniser:
-    return ClipTokeniser(VOCABULARY, MERGES, context)
+def tokenizer(context: int = 20) -> ClipTokenizer:
+    return ClipTokenizer(VOCABULARY, MERGES, context)
 
 
 def random_encoder(seed: int = 0) -> ClipEncoder:
     state = to_hub(dict(random_clip(len(VOCABULARY), seed).state_dict()))
-    return ClipEncoder(build(state, config_of(state, "quick_gelu")), tokeniser(), f"clip-random-{seed}", str(seed))
+    return ClipEncoder(build(state, config_of(state, "quick_gelu")), tokenizer(), f"clip-random-{seed}", str(seed))

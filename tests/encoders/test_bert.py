@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caplens import weights
+from caplens.core.errors import InputError, MissingData
 from caplens.encoders.bert import BertEncoder
 from caplens.encoders.sentence import SentenceEncoder, load_sentence_encoder
-from caplens.errors import InputError, MissingData
+from caplens.storage import weights
 
 from .tiny_bert import write_tiny_model
 
@@ -28,14 +28,15 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "real" not in request.node.name:
         monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("CAPLENS_DATA", str(tmp_path / "data"))
 
 
 def test_tokens_and_every_layer_equal_transformers(folder: Path) -> None:
     from caplens.encoders.tokens import TransformersEncoder
 
     ours, theirs = BertEncoder(folder), TransformersEncoder(folder)
-    tokens = ours.tokenise(TEXTS)
-    assert tokens == theirs.tokenise(TEXTS)
+    tokens = ours.tokenize(TEXTS)
+    assert tokens == theirs.tokenize(TEXTS)
     assert ours.special == theirs.special
     assert max(len(ids) for ids in tokens) == 40  # the long one was cut
     for _, ids in ours.batches(tokens):

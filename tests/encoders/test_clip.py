@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from caplens import weights
+from caplens.core.errors import InputError, MissingData
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import MEAN, STD, ClipEncoder, build, centre_crop, config_of, load_clip
 from caplens.encoders.clip_layouts import detect, from_hub, merge_lora, plain_state, read_state, to_hub
-from caplens.encoders.clip_tokens import END, START, ClipTokeniser, byte_letters, clean
-from caplens.errors import InputError, MissingData
+from caplens.encoders.clip_tokens import END, START, ClipTokenizer, byte_letters, clean
+from caplens.storage import weights
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.encoders.plain_clip import PlainClip, random_clip  # noqa: E402
-from tests.encoders.random_clip import MERGES, VOCABULARY, tokeniser  # noqa: E402
+from tests.encoders.random_clip import MERGES, VOCABULARY, tokenizer  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def plain() -> PlainClip:
 @pytest.fixture(scope="module")
 def encoder(plain: PlainClip) -> ClipEncoder:
     state = to_hub(dict(plain.state_dict()))
-    return ClipEncoder(build(state, config_of(state, "quick_gelu")), tokeniser(), "clip-random", "0")
+    return ClipEncoder(build(state, config_of(state, "quick_gelu")), tokenizer(), "clip-random", "0")
 
 
 def slow_ids(text: str, context: int) -> list[int]:
@@ -60,13 +60,13 @@ def slow_ids(text: str, context: int) -> list[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(["the", "cat", "dog's", "on", "3rd", "CAFÉ", "don't!", "a&amp;b", "—", "x,y", " "])))
-def test_tokens_equal_a_slow_tokeniser(words: list[str]) -> None:
+def test_tokens_equal_a_slow_tokenizer(words: list[str]) -> None:
     text = " ".join(words)
-    assert tokeniser(200)(text)[0] == slow_ids(text, 200)
+    assert tokenizer(200)(text)[0] == slow_ids(text, 200)
 
 
 def test_a_long_text_keeps_its_end_token(encoder: ClipEncoder) -> None:
-    ids, cut = encoder.tokenise("cat " * 100)
+    ids, cut = encoder.tokenize("cat " * 100)
     assert cut
     assert len(ids) == encoder.context_length
     assert ids[-1] == VOCABULARY[END]
@@ -76,7 +76,7 @@ def test_a_long_text_keeps_its_end_token(encoder: ClipEncoder) -> None:
 def test_the_published_vocabulary_numbers_known_words() -> None:
     if weights.find("clip-vocabulary") is None:
         pytest.skip("CLIP's vocabulary is not in the cache: caplens weights fetch clip-vocabulary")
-    ids, _ = ClipTokeniser.published()("a photo of a cat")
+    ids, _ = ClipTokenizer.published()("a photo of a cat")
     assert ids == [49406, 320, 1125, 539, 320, 2368, 49407]
 
 
@@ -164,7 +164,7 @@ def test_every_file_layout_gives_the_same_vectors(
 ) -> None:
     from safetensors.torch import save_file
 
-    monkeypatch.setattr(ClipTokeniser, "published", classmethod(lambda cls, context=77: tokeniser(context)))
+    monkeypatch.setattr(ClipTokenizer, "published", classmethod(lambda cls, context=77: tokenizer(context)))
     openai = {key: value.contiguous() for key, value in plain.state_dict().items()}
     save_file(openai, tmp_path / "openai.safetensors")
     save_file(from_hub(to_hub(openai), "open_clip"), tmp_path / "open_clip.safetensors")

@@ -15,9 +15,9 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file  # noqa: E402
 
-from caplens import weights  # noqa: E402
+from caplens.core.errors import InputError, MissingData  # noqa: E402
 from caplens.encoders.clip import load_clip  # noqa: E402
-from caplens.errors import InputError, MissingData  # noqa: E402
+from caplens.storage import weights  # noqa: E402
 
 WIDTH, CONTEXT, SIZE = 8, 77, 32
 
@@ -84,7 +84,7 @@ def test_texts_and_pictures_equal_the_models_own(open_clip: Any, tmp_path: Path)
     texts = ["a dog runs", "the cat sits on a large mat in the garden", ""]
     ids = torch.zeros(len(texts), CONTEXT, dtype=torch.long)
     for row, text in enumerate(texts):
-        numbers = encoder.tokenise(text)[0]
+        numbers = encoder.tokenize(text)[0]
         ids[row, : len(numbers)] = torch.tensor(numbers)
     picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8))
     with torch.no_grad():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from caplens.core.errors import CaplensError, MissingData
 from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
-from caplens.encoders.onnx import expose, quantised
-from caplens.errors import CaplensError, MissingData
+from caplens.encoders.onnx import expose, quantized
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def session_of(model: bytes) -> Any:
     return runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
-def test_a_quantised_model_is_near_the_original_and_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quantized_model_is_near_the_original_and_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     onnx = pytest.importorskip("onnx")
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
     rng = np.random.default_rng(0)
@@ -73,18 +73,18 @@ def test_a_quantised_model_is_near_the_original_and_made_once(tmp_path: Path, mo
     graph = onnx.helper.make_graph(nodes, "g", [ends[0]], [ends[1]], [weight])
     path = tmp_path / "plain.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
-    made = quantised(path)
+    made = quantized(path)
     assert b"MatMulInteger" in made.read_bytes()
     x = rng.normal(size=(5, 64)).astype(np.float32)
     exact, near = (session_of(file.read_bytes()).run(["y"], {"x": x})[0] for file in (path, made))
     assert 0 < np.abs(near - exact).max() < 0.03 * np.abs(exact).max()
     before = made.stat().st_mtime_ns
-    assert quantised(path) == made
+    assert quantized(path) == made
     assert made.stat().st_mtime_ns == before
 
 
 def test_int8_is_in_the_name_and_in_the_hash(encoder: EmbeddedEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caplens.encoders.onnx.quantised", lambda path: path)
+    monkeypatch.setattr("caplens.encoders.onnx.quantized", lambda path: path)
     other = load_embedded(int8=True)
     assert other.identity.startswith("embedded-contrastive-int8@")
     assert other.weights_hash != encoder.weights_hash
@@ -156,7 +156,7 @@ def photos() -> list[Image.Image]:
 
 
 def test_ten_photos_and_ten_captions_find_each_other(encoder: EmbeddedEncoder) -> None:
-    from caplens.encoders.base import unit
+    from caplens.core.types import unit
 
     similarity = unit(encoder.encode_images(photos())) @ unit(encoder.encode_texts(list(PHOTOS.values()))).T
     right = np.arange(len(PHOTOS))

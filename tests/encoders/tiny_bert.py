@@ -46,13 +46,13 @@ def write_tiny_model(folder: Path, kind: str, seed: int = 0) -> Path:
     # MPNet's padding index is 1; BERT's is 0.
     special = [pad, start, end, unknown] if kind == "bert" else [start, pad, end, unknown]
     vocabulary = {word: number for number, word in enumerate([*special, *WORDS])}
-    tokeniser = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
-    tokeniser.normalizer = normalizers.BertNormalizer()
-    tokeniser.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokeniser.post_processor = processors.TemplateProcessing(
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{start} $A {end}", special_tokens=[(start, vocabulary[start]), (end, vocabulary[end])]
     )
-    tokeniser.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
     names = {"cls_token": start, "sep_token": end, "pad_token": pad, "unk_token": unknown, "model_max_length": 40}
     (folder / "tokenizer_config.json").write_text(json.dumps({**names, "tokenizer_class": "PreTrainedTokenizerFast"}))
     torch.manual_seed(seed)

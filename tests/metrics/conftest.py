@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Embeddings are kept in the test's own folder."""
-    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("caplens.storage.cache.cache_folder", lambda: tmp_path / "cache")
 
 
 @pytest.fixture

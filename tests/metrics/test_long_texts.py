@@ -9,8 +9,8 @@ import pytest
 
 SCORE = """
 import sys, warnings
-import caplens, caplens.errors
-warnings.simplefilter("ignore", caplens.errors.CaplensWarning)
+import caplens, caplens.core.errors
+warnings.simplefilter("ignore", caplens.core.errors.CaplensWarning)
 text = eval(sys.argv[1])
 metrics = ["bleu", "rouge-l", "cider-d", "cider-r", "meteor"]
 report = caplens.evaluate([text, "a dog"], [[text + " end", "a cat"], ["a dog"]], metrics=metrics)

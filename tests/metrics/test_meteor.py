@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caplens import evaluate, weights
-from caplens.errors import CaplensWarning, InputError
-from caplens.metrics.base import Result, silent
+from caplens import evaluate
+from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.progress import silent
+from caplens.metrics.base import Result
 from caplens.metrics.meteor import Meteor, prepare
+from caplens.storage import weights
 from caplens.text import meteor_data
 from caplens.text.meteor_data import FUNCTION_WORDS, JAR, TABLE
 
@@ -40,6 +42,7 @@ def meteor(candidates: list[str], references: list[list[str]], **options: Any) -
 def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder as METEOR's archive has it, with a handful of words."""
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path / "data"))
     folder = tmp_path / "meteor"
     (folder / "data").mkdir(parents=True)
     with zipfile.ZipFile(folder / JAR, "w") as jar:
@@ -169,6 +172,7 @@ def test_with_half_of_the_data_the_rest_runs(own_data: Path, absent: str, module
 
 def test_without_any_data_words_and_stems_still_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
     monkeypatch.setattr(weights, "find", lambda name: None)
     with pytest.warns(CaplensWarning, match="without its synonym and paraphrase module"):
         result = meteor(["dogs running", "pup"], [["the dog ran", "a dog runs"], ["puppy"]])
@@ -247,7 +251,7 @@ def test_three_bars_make_two_references_of_one_and_vanish_from_a_caption(own_dat
     assert result.details[0]["note"] == "closest reference: a dog"
 
 
-def test_other_tokenisers_are_named_in_the_signature(own_data: Path) -> None:
+def test_other_tokenizers_are_named_in_the_signature(own_data: Path) -> None:
     plain = meteor(["A dog's day."], [["a dog day"]], data=own_data, tokenizer="whitespace")
     assert "|tokenizer:whitespace|" in plain.signature
     called = meteor(["A dog's day."], [["a dog day"]], data=own_data, tokenizer=str.split)

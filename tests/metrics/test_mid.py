@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import caplens
-from caplens.errors import CaplensWarning
+from caplens.core.errors import CaplensWarning
 from caplens.metrics.mid import pointwise
 
 pytest.importorskip("torch")
@@ -54,7 +54,7 @@ def test_matching_pairs_score_higher_than_shuffled_ones() -> None:
 
 
 def test_on_pictures_with_a_note_about_few_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("caplens.storage.cache.cache_folder", lambda: tmp_path / "cache")
     rng = np.random.default_rng(0)
     paths = []
     for number in range(4):

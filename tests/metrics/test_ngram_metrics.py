@@ -16,7 +16,7 @@ from tests import naive
 
 import caplens
 from caplens import CaptionSet
-from caplens.errors import CaplensWarning
+from caplens.core.errors import CaplensWarning
 
 METRICS = ["bleu", "rouge-l", "cider-d", "cider-plain", "cider-r"]
 
@@ -60,9 +60,9 @@ def test_flickr8k_expert_rows_give_the_official_scores(shared: Path) -> None:
     images = json.loads((shared / "data" / "flickr8k" / "flickr8k.json").read_text())
     candidates, references = [], []
     for image in images.values():
-        for judgement in image["human_judgement"]:
-            if not np.isnan(judgement["rating"]):
-                candidates.append(judgement["caption"])
+        for judgment in image["human_judgement"]:
+            if not np.isnan(judgment["rating"]):
+                candidates.append(judgment["caption"])
                 references.append(image["ground_truth"])
     official = np.load(shared / "golden" / "flickr8k_expert.scores.npz")
     report = caplens.evaluate(candidates, references, metrics=["bleu", "rouge-l", "cider-d"])
@@ -100,7 +100,7 @@ rows = st.lists(st.tuples(texts, st.lists(texts, min_size=1, max_size=4)), min_s
 
 @settings(max_examples=80, deadline=None)
 @given(rows, st.floats(0, 1))
-@pytest.mark.filterwarnings("ignore::caplens.errors.CaplensWarning")
+@pytest.mark.filterwarnings("ignore::caplens.core.errors.CaplensWarning")
 def test_kernels_agree_with_the_textbook(rows: list[tuple[str, list[str]]], k_r: float) -> None:
     candidates, references = [row[0] for row in rows], [row[1] for row in rows]
     report = caplens.evaluate(candidates, references, metrics=METRICS, tokenizer="whitespace", k_r=k_r)
@@ -122,7 +122,7 @@ def test_kernels_agree_with_the_textbook(rows: list[tuple[str, list[str]]], k_r:
 
 @settings(max_examples=40, deadline=None)
 @given(rows, rows)
-@pytest.mark.filterwarnings("ignore::caplens.errors.CaplensWarning")
+@pytest.mark.filterwarnings("ignore::caplens.core.errors.CaplensWarning")
 def test_idf_from_elsewhere_agrees_with_the_textbook(
     rows: list[tuple[str, list[str]]], elsewhere: list[tuple[str, list[str]]]
 ) -> None:
@@ -173,7 +173,7 @@ def test_options_are_checked_and_named_in_the_signature() -> None:
     assert len(signatures) == 5
     assert any("tokenizer:builtins.str.split" in signature for signature in signatures)
     for wrong, message in [({"k_r": 2}, "0 to 1"), ({"formula": "new"}, "paper"), ({"tokenizer": "bpe"}, "whitespace")]:
-        with pytest.raises(caplens.errors.InputError, match=message):
+        with pytest.raises(caplens.core.errors.InputError, match=message):
             caplens.evaluate(captions, metrics=["cider-r"], **wrong)
     with pytest.raises(TypeError, match="list of strings"):
         caplens.evaluate(captions, metrics=["bleu-1"], tokenizer=str.upper)

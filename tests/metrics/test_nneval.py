@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.test_tensorflow_bundle import write_bundle
 
 import caplens
-from caplens.captions import CaptionSet
-from caplens.errors import CaplensWarning, InputError, MissingData
-from caplens.metrics.base import Workspace
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensWarning, InputError, MissingData
+from caplens.core.workspace import Workspace
 from caplens.metrics.nneval import FEATURES, NNEval, load_network, nneval_features
 
 
@@ -45,26 +44,25 @@ def random_variables() -> dict[str, np.ndarray]:
     return made
 
 
-def test_released_checkpoint_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+def test_released_network_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
     with pytest.raises(MissingData, match="nneval-released"):
         NNEval(weights="released").signature_parts()
     folder = tmp_path / "weights" / "nneval-released"
     folder.mkdir(parents=True)
     variables = random_variables()
-    write_bundle(folder / "model.ckpt", variables)
+    np.savez(folder / "model.npz", **{name.replace("/", "__"): array for name, array in variables.items()})
     features = np.random.default_rng(0).random((50, 8))
     expected = released_formula({name.replace("/", "__"): array for name, array in variables.items()}, features)
-    for path in (folder / "model.ckpt.index", folder / "model.ckpt"):
-        assert load_network(path)(features) == pytest.approx(expected, abs=1e-6)
+    assert load_network(folder / "model.npz")(features) == pytest.approx(expected, abs=1e-6)
     (named, ours) = (dict(NNEval(weights=name).signature_parts()) for name in ("released", "default"))
-    assert named["weights"].startswith("model.ckpt@")
+    assert named["weights"].startswith("model@")
     assert (named["scaled"], ours["scaled"]) == ("no", "min-max")
 
 
 def test_foreign_weights_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", other=np.ones(3))
-    with pytest.raises(InputError, match="docs/nneval"):
+    with pytest.raises(InputError, match="docs/metrics/nneval"):
         load_network(tmp_path / "x.npz")
     with pytest.raises(InputError, match="no weights here"):
         NNEval(weights=tmp_path / "none.safetensors").signature_parts()
@@ -82,14 +80,14 @@ def work() -> Workspace:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CaplensWarning)
-            made.once("features", lambda: nneval_features(made))
+            made.get_or_compute("features", lambda: nneval_features(made))
     except MissingData as missing:
         pytest.skip(str(missing))
     return made
 
 
 def test_features_are_the_metrics_in_the_released_order(work: Workspace) -> None:
-    features = work.once("features", lambda: np.zeros(0))
+    features = work.get_or_compute("features", lambda: np.zeros(0))
     assert features.shape == (3, len(FEATURES))
     captions = work.captions
     for column, name in enumerate(["meteor", "wmd", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "spice"]):
@@ -100,7 +98,7 @@ def test_features_are_the_metrics_in_the_released_order(work: Workspace) -> None
 
 
 def test_scores_are_probabilities_with_reasons(work: Workspace) -> None:
-    result = work.result(NNEval())
+    result = NNEval().result(work)
     assert ((result.scores > 0) & (result.scores < 1)).all()
     assert result.scores[0] > result.scores[1]
     assert result.details is not None

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import caplens
-from caplens.captions import CaptionSet
-from caplens.errors import CaplensError, CaplensWarning, InputError, MissingData
-from caplens.metrics.base import Workspace
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensError, CaplensWarning, InputError, MissingData
+from caplens.core.workspace import Workspace
 from caplens.metrics.spice import Spice, f_score
-from caplens.text.claims import Claims
+from caplens.storage.weights import find
+from caplens.text.proposition_store import PropositionStore
 from caplens.text.scenegraph import Proposition
-from caplens.weights import find
 
 needs_parser = pytest.mark.skipif(
     find("en_core_web_md") is None or find("wordnet-3.0") is None,
@@ -123,19 +123,21 @@ def test_parses_are_kept_and_a_broken_store_only_costs_time(tmp_path: Path, monk
     assert parser is not None
     assert wordnet is not None
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
-    expected: dict[str, tuple[Proposition, ...]] = Claims(parser, wordnet).of(["a dog runs", "a cat"])
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
+    expected: dict[str, tuple[Proposition, ...]] = PropositionStore(parser, wordnet).of(["a dog runs", "a cat"])
     (store,) = (tmp_path / "spice").iterdir()
 
-    again = Claims(parser, wordnet)
+    again = PropositionStore(parser, wordnet)
     assert again.of(["a dog runs", "a cat"]) == expected
     assert "_parser" not in vars(again)  # nothing had to be parsed
 
     store.write_bytes(b"not a database" * 1000)
-    assert Claims(parser, wordnet).of(["a dog runs", "a cat"]) == expected
+    assert PropositionStore(parser, wordnet).of(["a dog runs", "a cat"]) == expected
 
 
 def test_a_missing_parser_comes_with_the_command_that_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
     with pytest.raises(MissingData, match=r"caplens weights fetch en_core_web_md wordnet-3\.0$"):
         spice(["a dog"], [["a dog"]])
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import caplens
-from caplens.errors import CaplensWarning, InputError, MissingData
+from caplens.core.errors import CaplensWarning, InputError, MissingData
 from caplens.metrics.wmd import LONGEST
 
 
 @pytest.fixture
 def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path / "data"))
     path = tmp_path / "toy.txt"
     # Directions, in degrees on the circle: dog 0, cat 90, mouse 180; lengths must not matter.
     path.write_text("dog 2 0\ncat 0 0.5\nmouse -7 0\nthe 1 1\n")
@@ -60,6 +61,7 @@ def test_signature_and_missing_data(vectors: str, tmp_path: Path) -> None:
 
 def test_of_very_long_texts_the_start_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path / "data"))
     table = np.random.default_rng(0).normal(size=(LONGEST + 5, 4))
     words = [f"word{number}" for number in range(len(table))]
     path = tmp_path / "many.txt"
@@ -70,6 +72,7 @@ def test_of_very_long_texts_the_start_is_compared(tmp_path: Path, monkeypatch: p
 
 def test_vectors_that_are_no_numbers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path / "data"))
     path = tmp_path / "broken.txt"
     path.write_text("dog 1 0\ncat nan 1\n")
     with pytest.raises(InputError, match="not finite"):

@@ -1,4 +1,4 @@
-"""METEOR's kernels against slow twins: the aligner written out path by path, the normaliser as substitutions."""
+"""METEOR's kernels against slow twins: the aligner written out path by path, the normalizer as substitutions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from caplens.metrics.base import silent
-from caplens.native._kernels import Meteor, Synonyms, english_stem, meteor_normalise
+from caplens.core.progress import silent
+from caplens.native._kernels import Meteor, Synonyms, english_stem, meteor_normalize
 from caplens.text.meteor_data import JAR, TABLE, Indexes, build
 
 Phrase = tuple[str, ...]
@@ -167,6 +167,7 @@ def test_the_aligner_does_what_its_slow_twin_does(
 ) -> None:
     folder = tmp_path_factory.mktemp("meteor")
     monkeypatch.setenv("CAPLENS_CACHE", str(folder))
+    monkeypatch.setenv("CAPLENS_DATA", str(folder))
     data = Data(sets, {"run": ["ran"]}, table)
     indexes = data.write(folder)
     kernel = Meteor(FUNCTION, indexes.synonyms, indexes.paraphrases)
@@ -181,7 +182,7 @@ def test_the_twins_agree_on_more_words_than_a_machine_word_has_bits(caption: lis
     assert kernel.align(" ".join(caption), " ".join(reference)) == naive_align(Data(), caption, reference)
 
 
-def naive_normalise(line: str) -> list[str]:
+def naive_normalize(line: str) -> list[str]:
     """METEOR's substitutions one after the other, on lower-case text without abbreviations of its list."""
     letter = "a-zA-ZÀ-ÖØ-öø-žЀ-ԧᴀ-ᵿꙀ-ꙮ꙾-ꚗ"
     line = re.sub(rf"([^0-9{letter}\s.'`,\-‘’])", r" \1 ", f" {line} ")
@@ -224,14 +225,14 @@ pieces = st.sampled_from(PIECES.split())
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(pieces, st.sampled_from(["", " "])), max_size=8))
-def test_the_normaliser_does_what_its_slow_twin_does(parts: list[tuple[str, str]]) -> None:
+def test_the_normalizer_does_what_its_slow_twin_does(parts: list[tuple[str, str]]) -> None:
     line = "".join(piece + space for piece, space in parts)
-    assert meteor_normalise([line])[0].split() == naive_normalise(line)
+    assert meteor_normalize([line])[0].split() == naive_normalize(line)
 
 
 def test_plain_lines_come_back_as_they_are() -> None:
     line = "a dog on the grass 2"
-    assert meteor_normalise([line])[0] is line
+    assert meteor_normalize([line])[0] is line
 
 
 @pytest.mark.parametrize(
@@ -247,11 +248,11 @@ def test_plain_lines_come_back_as_they_are() -> None:
     ],
 )
 def test_known_lines(line: str, normal: str) -> None:
-    assert " ".join(meteor_normalise([line])[0].split()) == normal
+    assert " ".join(meteor_normalize([line])[0].split()) == normal
 
 
 def test_half_a_character_is_replaced() -> None:
-    assert meteor_normalise(["a\ud83db"])[0].split() == ["a", "\ufffd", "b"]
+    assert meteor_normalize(["a\ud83db"])[0].split() == ["a", "\ufffd", "b"]
 
 
 # word: stem, as METEOR's jar gives them
@@ -280,6 +281,7 @@ def test_synsets_come_from_the_word_its_irregular_base_or_a_stripped_suffix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
     data = Data({"run": [1, 2], "dog": [3], "man": [4], "saw": [5], "see": [6]}, {"run": ["ran"], "see": ["saw"]})
     synonyms = data.write(tmp_path).synonyms
     assert synonyms is not None
@@ -292,6 +294,7 @@ def test_synsets_come_from_the_word_its_irregular_base_or_a_stripped_suffix(
 
 def test_a_damaged_index_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
     indexes = Data({"dog": [1]}, table=[(("dog",), ("puppy",))]).write(tmp_path)
     assert indexes.synonyms is not None
     assert indexes.paraphrases is not None

@@ -1,4 +1,4 @@
-"""The tokeniser's automaton against a slow twin that reads the rules one by one."""
+"""The tokenizer's automaton against a slow twin that reads the rules one by one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.text.ptb_oracle import ALPHABETS, PIECES
 
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "tokeniser"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src" / "caplens" / "native" / "ptb_generator"))
 
 from automaton import Node, Parser
 from rules import PATTERNS, RULES, Rule, character_groups, ranges
@@ -78,4 +78,4 @@ def test_the_slow_twin_agrees(start: int) -> None:
     slow = {caption: slow_tokens(caption) for caption in captions if caption.isascii()}
     compared = {caption: " ".join(tokens) for caption, tokens in slow.items() if tokens is not None}
     assert len(compared) > 20
-    assert dict(zip(compared, tokenise(list(compared)), strict=True)) == compared
+    assert dict(zip(compared, tokenize(list(compared)), strict=True)) == compared

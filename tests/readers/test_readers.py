@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from caplens.errors import CaplensWarning, InputError
+from caplens.core.errors import CaplensWarning, InputError
 from caplens.readers import read_captions, read_references
 from caplens.readers.webdataset import TarMember
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from caplens.details import Details
-from caplens.explanation import Explanation, View
+from caplens.core.details import Details
+from caplens.evaluation.explain import Explanation, View
 
 pytestmark = pytest.mark.browser
 

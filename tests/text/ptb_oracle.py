@@ -1,4 +1,4 @@
-"""The jar that coco-caption tokenises with, and the texts it is held against."""
+"""The jar that coco-caption tokenizes with, and the texts it is held against."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", *".?!,:-;", "--", "..."])
-# A line behind each caption keeps captions apart, written in the caption's own style (docs/tokeniser.md).
+# A line behind each caption keeps captions apart, written in the caption's own style (docs/tokenizer.md).
 GUARD = "zqxj"
 CHUNK = 100_000
 

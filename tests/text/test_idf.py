@@ -10,7 +10,7 @@ import pytest
 
 import caplens
 from caplens.cli import main
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.text.idf import IdfTable, build_idf
 
 REFERENCES = {

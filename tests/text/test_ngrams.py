@@ -1,4 +1,4 @@
-"""Token numbers: one tokenisation per distinct text, and the two ways of splitting that the official code has."""
+"""Token numbers: one tokenization per distinct text, and the two ways of splitting that the official code has."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from caplens.native._kernels import Candidates, NgramIndex, References, TfIdf, T
 from caplens.text.ngrams import Corpus, ReferenceIndex, tokenizer_name
 
 
-def test_every_distinct_text_is_tokenised_once() -> None:
+def test_every_distinct_text_is_tokenized_once() -> None:
     seen: list[str] = []
 
-    def tokenise(text: str) -> list[str]:
+    def tokenize(text: str) -> list[str]:
         seen.append(text)
         return text.split()
 
     shared = ["a cat", "a dog"]
-    Corpus.of(["a cat", "x", "x"], [shared, shared, ["a cat", "".join(["a", " dog"])]], tokenise)
+    Corpus.of(["a cat", "x", "x"], [shared, shared, ["a cat", "".join(["a", " dog"])]], tokenize)
     assert seen == ["a cat", "a dog", "a cat", "x"]  # references, then candidates
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
+from caplens.storage.weights import find
 from caplens.text.parse import LONGEST, SYMBOLS, Parse, Parser, _shape, _string_id
-from caplens.weights import find
 
 EMBED = {
     "@architectures": "spacy.MultiHashEmbed.v2",

@@ -1,4 +1,4 @@
-"""The tokeniser against coco-caption's: stored pairs, golden files, and the jar itself where Java is."""
+"""The tokenizer against coco-caption's: stored pairs, golden files, and the jar itself where Java is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.text.ptb_oracle import ALPHABETS, PIECES, captions_in, expected, jar
 
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 
 # (caption, tokens), the tokens printed by the jar.
 PAIRS = [tuple(pair) for pair in json.loads(Path(__file__).with_name("ptb_pairs.json").read_text())]
@@ -19,7 +19,7 @@ PAIRS = [tuple(pair) for pair in json.loads(Path(__file__).with_name("ptb_pairs.
 
 @pytest.mark.parametrize(("caption", "tokens"), PAIRS)
 def test_tokens_of_the_jar(caption: str, tokens: str) -> None:
-    assert tokenise([caption]) == [tokens]
+    assert tokenize([caption]) == [tokens]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_tokens_of_the_jar(caption: str, tokens: str) -> None:
     ],
 )
 def test_what_is_decided_here(caption: str, tokens: str) -> None:
-    assert tokenise([caption]) == [tokens]
+    assert tokenize([caption]) == [tokens]
 
 
 @pytest.mark.shared
@@ -46,9 +46,9 @@ def test_what_is_decided_here(caption: str, tokens: str) -> None:
 def test_golden_files(shared: Path, name: str) -> None:
     rows = json.loads((shared / "golden" / f"{name}.json").read_text())
     golden = json.loads((shared / "golden" / f"{name}.tokens.json").read_text())
-    assert [tokenise(row["refs"]) for row in rows] == golden["gts"]
+    assert [tokenize(row["refs"]) for row in rows] == golden["gts"]
     candidates = [tokens if isinstance(tokens, str) else tokens[0] for tokens in golden["res"]]
-    assert tokenise([row["cand"] for row in rows]) == candidates
+    assert tokenize([row["cand"] for row in rows]) == candidates
 
 
 @pytest.mark.oracle
@@ -60,7 +60,7 @@ def test_jar_agrees_on_real_and_random_captions(shared: Path) -> None:
     captions += [" ".join(chance.choices(PIECES, k=chance.randrange(1, 9))) for _ in range(5_000)]
     captions += ["".join(chance.choices(chance.choice(ALPHABETS), k=10)) for _ in range(5_000)]
     captions += [" ".join(chance.choices(PIECES, k=1_000)) for _ in range(10)]
-    pairs = zip(captions, tokenise(captions), expected(captions), strict=True)
+    pairs = zip(captions, tokenize(captions), expected(captions), strict=True)
     different = [row for row in pairs if row[1] != row[2]]
     assert len(different) <= len(captions) // 1_000, different[:20]
 
@@ -68,8 +68,8 @@ def test_jar_agrees_on_real_and_random_captions(shared: Path) -> None:
 @given(st.lists(st.text(st.characters())))
 @settings(max_examples=300)
 def test_any_text_is_accepted_and_captions_do_not_touch(texts: list[str]) -> None:
-    together = tokenise(texts)
-    assert together == [tokenise([text])[0] for text in texts]
+    together = tokenize(texts)
+    assert together == [tokenize([text])[0] for text in texts]
     for tokens in together:
         assert "" not in tokens.split(" ") or tokens == ""
 
@@ -89,4 +89,4 @@ def test_two_hundred_thousand_random_texts() -> None:
         "中",
     ]
     texts = ["".join(chance.choices(letters, k=chance.randrange(24))) for _ in range(200_000)]
-    assert len(tokenise(texts)) == len(texts)
+    assert len(tokenize(texts)) == len(texts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 from caplens.text.vectors import load_vectors, vectors_name
 
 WORDS = ["dog", "café", "new york", "dog"]
@@ -18,6 +18,7 @@ MATRIX = np.array([[1, 0.5], [-2, 3], [0.25, 1e-3], [9, 9]], dtype=np.float32)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path / "data"))
 
 
 def as_text(header: bool) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from caplens.text.wordnet import WordNet
 
 FILES = {
-    "index.noun": "  1 a licence line\ncar n 1 0 1 0 00000010\nautomobile n 1 0 1 0 00000010\n"
+    "index.noun": "  1 a license line\ncar n 1 0 1 0 00000010\nautomobile n 1 0 1 0 00000010\n"
     "face n 2 0 2 0 00000020 00000030\n"
     "hot_dog n 1 0 1 0 00000040\nman n 1 0 1 0 00000050\nglass n 1 0 1 0 00000060\nglasses n 1 0 1 0 00000070\n",
     "index.verb": "face v 1 0 1 0 00000020\nride v 1 0 1 0 00000080\nrun v 1 0 1 0 00000090\n",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from caplens import weights
-from caplens.text.things import Things
+from caplens.storage import weights
+from caplens.text.object_labels import ObjectLabels
 from caplens.text.words import PARSERS, split_words, tag_words
 
 
@@ -35,7 +35,7 @@ def test_a_puppy_is_a_dog_and_a_crowd_is_persons() -> None:
     folder = weights.find("wordnet-3.0")
     if folder is None:
         pytest.skip("caplens weights fetch wordnet-3.0")
-    things = Things(Path(folder))
+    things = ObjectLabels(Path(folder))
     assert all(things.means(noun, "person") for noun in ("men", "girl", "people", "crowd", "skier"))
     assert things.means("puppy", "dog")
     assert things.means("ball", "sports ball")

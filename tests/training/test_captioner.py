@@ -12,10 +12,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from caplens.captioning.captioner import Captioner, Sight  # noqa: E402
+from caplens.captioning.captioner import Captioner, FeatureSpec  # noqa: E402
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner  # noqa: E402
 
-SIGHT = Sight("random", "none", 1)
+SIGHT = FeatureSpec("random", "none", 1)
 CONFIG = CaptionerConfig(
     width=64,
     heads=4,
@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_ends_the_same(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("caplens.reward.Reward.leave_one_out", stop)  # Ctrl-C in the third epoch
+        patched.setattr("caplens.captioning.reward.Reward.leave_one_out", stop)  # Ctrl-C in the third epoch
         with pytest.raises(KeyboardInterrupt):
             train_captioner(pictures, config, SIGHT, tmp_path / "parts")
     resumed = train_captioner(pictures, config, SIGHT, tmp_path / "parts")

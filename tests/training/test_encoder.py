@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from caplens.core.errors import InputError
 from caplens.encoders.embedded import read_heads
-from caplens.errors import InputError
 from caplens.training.pairs import read_pairs
 
 torch = pytest.importorskip("torch")
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 from caplens.training import encoder as training  # noqa: E402
 from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
 from caplens.training.encoder import EncoderConfig, Features, encode, save_heads, split_features, train_heads  # noqa: E402
-from caplens.training.run import TrainingRun  # noqa: E402
+from caplens.training.trainer import TrainingRun  # noqa: E402
 
 CONFIG = EncoderConfig(epochs=8, batch=32, hidden=16, dimension=8, dropout=0.1, warm_up=2)
 
@@ -136,7 +136,7 @@ def test_features_are_kept_and_not_made_again(tmp_path: Path) -> None:
             Frozen.calls += 1
             return batch.reshape(len(batch), -1)
 
-        def tokenise(self, text: str) -> tuple[list[int], bool]:
+        def tokenize(self, text: str) -> tuple[list[int], bool]:
             return [len(text)], False
 
         def caption_features(self, batch: object) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Training InfoMetIC on a few made-up pictures: what is learnt from, that it learns, and that it goes on."""
+"""Training InfoMetIC on a few made-up pictures: what is learned from, that it learns, and that it goes on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ pytest.importorskip("transformers")
 import torch
 from tests.encoders.random_clip import random_encoder
 
-from caplens import weights
-from caplens.encoders.grounding import load_grounding
-from caplens.encoders.looks import Look
+from caplens.metrics.infometic.inference import load_model
+from caplens.metrics.infometic.region_features import ImageRegions
+from caplens.storage import weights
 from caplens.text.words import PARSERS, Word
 from caplens.training.grounded import frequent_words, mentioned, pack_looks, pollute, unpack_looks
 from caplens.training.infometic import InfoMeticConfig, disagreement, nearness
@@ -29,13 +29,13 @@ from caplens.vision.regions import Regions
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "white": (240, 240, 240)}
 THINGS = ("cat", "dog", "man")
 TINY = InfoMeticConfig(
-    width=16, batch=4, group=2, neighbours=3, fine_batch=4, steps=6, warm_up=2, validate_every=3, patience=9
+    width=16, batch=4, group=2, neighbors=3, fine_batch=4, steps=6, warm_up=2, validate_every=3, patience=9
 )
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caplens.encoders.cache.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("caplens.storage.cache.cache_folder", lambda: tmp_path / "cache")
     needed = ("wordnet-3.0", PARSERS[0])
     if any(weights.find(name) is None for name in needed):
         pytest.skip(f"caplens weights fetch {' '.join(needed)}")
@@ -96,7 +96,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(data: Path, monkeypa
     parts = train(data, "parts", TINY, monkeypatch)
     assert Path(str(whole["weights"])).read_bytes() == Path(str(parts["weights"])).read_bytes()
     assert (data / "whole" / "curve.png").is_file()
-    loaded = load_grounding(str(whole["weights"]))
+    loaded = load_model(str(whole["weights"]))
     assert loaded.encoder == random_encoder(3).identity
     assert loaded.fusion.input_width == random_encoder(3).dimension
 
@@ -142,7 +142,9 @@ def test_weak_labels_are_sure_names_that_a_noun_can_mean() -> None:
 
 def test_looks_survive_packing() -> None:
     looks = [
-        Look(Regions.of(np.eye(4)[:count], np.ones(count), ["x"] * count), np.ones((count + 1, 3), np.float32) * count)
+        ImageRegions(
+            Regions.of(np.eye(4)[:count], np.ones(count), ["x"] * count), np.ones((count + 1, 3), np.float32) * count
+        )
         for count in (2, 0, 3)
     ]
     for before, after in zip(looks, unpack_looks(*pack_looks(looks)), strict=True):
@@ -167,7 +169,7 @@ def test_nearness_is_the_mean_cosine_with_a_pictures_other_captions() -> None:
     np.testing.assert_allclose(made.numpy(), np.array(expected, np.float32), atol=1e-6)
 
 
-def test_the_projection_keeps_cosines_and_neighbours_are_others() -> None:
+def test_the_projection_keeps_cosines_and_neighbors_are_others() -> None:
     random = np.random.default_rng(0)
     vectors = (random.normal(size=(200, 4)) @ random.normal(size=(4, 30))).astype(np.float32)
     projection = principal_projection(vectors, 5).numpy()

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caplens.captions import CaptionSet
-from caplens.errors import InputError, MissingData
-from caplens.metrics.composite import FEATURES, PICTURE
-from caplens.metrics.network import Network
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError, MissingData
+from caplens.metrics._mlp import FeatureMLP
+from caplens.metrics.caplens_score import FEATURES, PICTURE
 from caplens.training.composite import Honest, fit_manners, fit_meaning, fit_picture, train_composite
 from caplens.training.composite_trials import CompositeConfig, Group, Trial, machine_trial, people_trial
 from caplens.training.config import read_config
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.training.nneval import NNEvalConfig, fit, read_rated, training_set
-from caplens.training.run import TrainingRun
+from caplens.training.trainer import TrainingRun
 
 HUMAN_MANY = {f"{n}": [f"person {place} saw {n}" for place in range(5)] for n in range(40)}
 HUMAN = {f"image {n}": [f"person {place} saw {n}" for place in range(5)] for n in range(6)}
@@ -37,7 +37,7 @@ def test_nneval_set_is_the_papers() -> None:
     assert training_set(HUMAN, MACHINE, NNEvalConfig(seed=2))[0] != captions
 
 
-def learn(folder: Path, config: NNEvalConfig) -> tuple[Network, np.ndarray]:
+def learn(folder: Path, config: NNEvalConfig) -> tuple[FeatureMLP, np.ndarray]:
     """Captions by people have more of every feature; ratings follow the first one."""
     random = np.random.default_rng(0)
     labels = np.repeat([0, 1], 60).astype(np.float32)
@@ -127,7 +127,7 @@ def test_composite_training_repeats_itself_and_draws_its_curve(tmp_path: Path) -
     except MissingData as missing:
         pytest.skip(str(missing))
     second = train_composite([human], {}, usual, None, tmp_path / "second", config)
-    kept = Network.load(tmp_path / "first" / "caplens.safetensors")
+    kept = FeatureMLP.load(tmp_path / "first" / "caplens.safetensors")
     assert first.about == second.about == kept.about
     for made in (second, kept):
         assert np.array_equal(made.layers[0][0], first.layers[0][0])
@@ -140,12 +140,12 @@ def test_composite_training_repeats_itself_and_draws_its_curve(tmp_path: Path) -
         train_composite([human], {}, usual, None, tmp_path / "first", dataclasses.replace(config, seed=2))
 
 
-def _facts(network: Network, config: CompositeConfig) -> dict[str, object]:
+def _facts(network: FeatureMLP, config: CompositeConfig) -> dict[str, object]:
     return {**dataclasses.asdict(config), **{key: network.about[key] for key in ("images", "captions", "pictures")}}
 
 
-def test_composite_learns_manners() -> None:
-    """Gamed captions lead by meaning; two manners give every one of them away, honest captions often lack the first."""
+def test_composite_learns_well_formedness() -> None:
+    """Gamed captions lead in meaning; two features of form give them all away, honest ones often lack the first."""
     random = np.random.default_rng(1)
     logits = np.tile([0.0, 1, 1, 1, 1, 1], 50)
     behaved = np.zeros((300, 3))

@@ -20,7 +20,7 @@ from tests.training.test_encoder import nothing, toy  # noqa: E402
 from caplens.training import pac, pac_run  # noqa: E402
 from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
 from caplens.training.pac import Generated, PacConfig, clip_projections, tune  # noqa: E402
-from caplens.training.run import TrainingRun  # noqa: E402
+from caplens.training.trainer import TrainingRun  # noqa: E402
 
 CONFIG = PacConfig(batch=24, patience=40, check_every=10, most_iterations=60, learning_rate=1e-2)
 

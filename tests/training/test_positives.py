@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.training.positives import changed_picture, generate_captions, generate_images, retrieved_captions
 
 torch = pytest.importorskip("torch")
@@ -29,7 +29,7 @@ def captioner(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "cat", "on", "grass", "[DEC]"]
     path = tmp_path_factory.mktemp("blip") / "vocab.txt"
     path.write_text("\n".join(words))
-    tokeniser = transformers.BertTokenizer(str(path))
+    tokenizer = transformers.BertTokenizer(str(path))
     text = {"vocab_size": len(words), "hidden_size": 16, "encoder_hidden_size": 16, "intermediate_size": 32}
     text |= {"num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 40, "projection_dim": 16}
     text |= {"bos_token_id": 10, "eos_token_id": 3, "sep_token_id": 3, "pad_token_id": 0}
@@ -39,7 +39,7 @@ def captioner(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     model = transformers.BlipForConditionalGeneration(
         transformers.BlipConfig(text_config=text, vision_config=vision, projection_dim=16)
     ).eval()
-    processor = transformers.BlipProcessor(BlipImageProcessorPil(size={"height": 32, "width": 32}), tokeniser)
+    processor = transformers.BlipProcessor(BlipImageProcessorPil(size={"height": 32, "width": 32}), tokenizer)
     return model, processor
 
 
@@ -77,7 +77,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("tokens")
     (folder / "vocab.json").write_text(json.dumps(VOCABULARY))
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(" ".join(pair) for pair in MERGES))
-    tokeniser = transformers.CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=16)
+    tokenizer = transformers.CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=16)
     text = {"vocab_size": len(VOCABULARY), "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
     text |= {"num_attention_heads": 2, "max_position_embeddings": 16}
     vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -101,7 +101,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Any:
     made = diffusers.StableDiffusionPipeline(
         vae=vae,
         text_encoder=transformers.CLIPTextModel(transformers.CLIPTextConfig(**text)),
-        tokenizer=tokeniser,
+        tokenizer=tokenizer,
         unet=unet,
         scheduler=diffusers.DDIMScheduler(),
         safety_checker=StableDiffusionSafetyChecker(transformers.CLIPConfig(text_config=text, vision_config=vision)),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from caplens.errors import InputError
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.core.errors import InputError
+from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 torch = pytest.importorskip("torch")
 
@@ -16,7 +16,7 @@ def train(folder: Path, stop_at: int | None = None, steps: int = 6) -> torch.Ten
     """A line fitted by Adam on noisy points drawn from a generator of its own."""
     run = TrainingRun(folder, {"steps": steps})
     weight = torch.zeros(2, requires_grad=True)
-    optimiser = torch.optim.Adam([weight], lr=0.1)
+    optimizer = torch.optim.Adam([weight], lr=0.1)
     generator = torch.Generator().manual_seed(3)
     first = 0
     if (saved := run.resume()) is not None:
@@ -24,19 +24,19 @@ def train(folder: Path, stop_at: int | None = None, steps: int = 6) -> torch.Ten
         first = values["step"]
         weight.data.copy_(tensors["weight"])
         generator.set_state(tensors["generator"])
-        restore_optimiser(optimiser, tensors)
+        restore_optimizer(optimizer, tensors)
     for step in range(first, steps):
         if step == stop_at:
             run.log(step=step, loss=99.0)  # a point after the last checkpoint: must not survive
             return weight
         points = torch.randn(8, 2, generator=generator)
         loss = ((points @ weight - points.sum(dim=1)) ** 2).mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         run.log(step=step, loss=loss.item())
         run.save(
-            {"weight": weight, "generator": generator.get_state(), **optimiser_tensors(optimiser)}, {"step": step + 1}
+            {"weight": weight, "generator": generator.get_state(), **optimizer_tensors(optimizer)}, {"step": step + 1}
         )
     run.finish()
     return weight.detach()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.vision import fetch as fetching
 from caplens.vision.fetch import fetch, public_address
 from caplens.vision.images import decode_image, open_image

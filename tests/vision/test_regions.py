@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
+from caplens.storage.weights import find
 from caplens.vision.regions import (
     CLUSTERS,
     DetectorProposer,
@@ -22,7 +23,6 @@ from caplens.vision.regions import (
     merge_duplicates,
     overlaps,
 )
-from caplens.weights import find
 
 
 def jittered(things: int, copies: int, seed: int) -> Regions:
@@ -120,6 +120,7 @@ def test_a_transformers_detector(tmp_path: Path) -> None:
 def test_without_weights_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ai_edge_litert")
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
     with pytest.raises(MissingData, match="caplens weights fetch efficientdet-lite0"):
         DetectorProposer()(Image.new("RGB", (10, 10)), "x")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.vision.video import Sampling, frames
 
 av = pytest.importorskip("av")

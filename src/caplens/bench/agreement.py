@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.metrics.base import Floats
+from caplens.core.types import Floats
 from caplens.native import _kernels
 
 Ints = NDArray[np.int32]

@@ -14,9 +14,9 @@ import numpy as np
 
 from caplens.bench.agreement import Ints
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure
-from caplens.captions import CaptionSet
-from caplens.errors import InputError, MissingData
+from caplens.bench.statistics import AgreementStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError, MissingData
 
 SetClass = TypeVar("SetClass", bound="type[RatingSet]")
 
@@ -33,7 +33,7 @@ class Task:
     """What metrics score; several when references are drawn several times, or one per captioning system."""
     units: int
     """Number of images: what bootstrap and permutation tests resample."""
-    figures: list[Figure]
+    figures: list[AgreementStatistic]
     signature: str
     """Everything about the protocol that changes a figure."""
     notes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class RatingSet(ABC):
     """One line: what was judged, by whom, on which scale."""
     protocol: ClassVar[str]
     """How the figures are computed, so that anybody can repeat it."""
-    licence: ClassVar[str]
+    license: ClassVar[str]
     home: ClassVar[str]
     """Where to get it."""
     files: ClassVar[tuple[tuple[str, ...], ...]]

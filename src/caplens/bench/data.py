@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
 

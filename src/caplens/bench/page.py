@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from caplens.bench.figures import CorpusFigure, Figure, MeanFigure, RatingFigure
 from caplens.bench.plots import Bar, Line, against_ratings, forest, lines
-from caplens.bench.run import LEVEL, BenchReport, Measured, SetReport
+from caplens.bench.run import LEVEL, BenchReport, Measurement, SetReport
+from caplens.bench.statistics import AgreementStatistic, CorpusStatistic, MeanStatistic, RatingStatistic
 from caplens.report.html import fill
 
 MOST_LINES = 14
@@ -28,7 +28,7 @@ def render(report: BenchReport) -> str:
     )
 
 
-def headlines(report: BenchReport) -> list[tuple[SetReport, Figure]]:
+def headlines(report: BenchReport) -> list[tuple[SetReport, AgreementStatistic]]:
     """The figure that stands for each set in an overview: the first one with clusters."""
     chosen = []
     for part in report.sets:
@@ -66,7 +66,7 @@ def _set_view(part: SetReport) -> dict[str, Any]:
     figures = [
         figure
         for figure in part.task.figures
-        if (figure.at is None or figure.headline) and not isinstance(figure, CorpusFigure)
+        if (figure.at is None or figure.headline) and not isinstance(figure, CorpusStatistic)
     ]
     return {
         "name": part.rating_set.name,
@@ -83,7 +83,7 @@ def _set_view(part: SetReport) -> dict[str, Any]:
     }
 
 
-def _figure_view(part: SetReport, figure: Figure, opened: bool) -> dict[str, Any]:
+def _figure_view(part: SetReport, figure: AgreementStatistic, opened: bool) -> dict[str, Any]:
     rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
     views = [_row_view(row) for row in rows]
     bars = [
@@ -102,7 +102,7 @@ def _figure_view(part: SetReport, figure: Figure, opened: bool) -> dict[str, Any
     }
 
 
-def _row_view(row: Measured) -> dict[str, Any]:
+def _row_view(row: Measurement) -> dict[str, Any]:
     scale = row.figure.scale
     nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
     # What is printed may be scaled otherwise than our column.
@@ -129,7 +129,7 @@ def _row_view(row: Measured) -> dict[str, Any]:
 
 def _systems(part: SetReport) -> list[dict[str, Any]]:
     """Corpus scores, one row per captioning system; metrics are on their own scales, so they stand side by side."""
-    systems = [figure for figure in part.task.figures if isinstance(figure, CorpusFigure)]
+    systems = [figure for figure in part.task.figures if isinstance(figure, CorpusStatistic)]
     found = {(row.figure.key, row.metric): _row_view(row) for row in part.measured}
     return [{"name": figure.key, "cells": [found[figure.key, name] for name in part.scored]} for figure in systems]
 
@@ -145,7 +145,7 @@ def _curve(part: SetReport) -> str:
 
 def _categories(part: SetReport) -> str:
     """Accuracy by category, where a mean stands over categories."""
-    mean = next((figure for figure in part.task.figures if isinstance(figure, MeanFigure)), None)
+    mean = next((figure for figure in part.task.figures if isinstance(figure, MeanStatistic)), None)
     parts = [] if mean is None else [figure for figure in part.task.figures if figure in mean.parts]
     if len(parts) < 2:
         return ""
@@ -153,7 +153,7 @@ def _categories(part: SetReport) -> str:
     return lines(_lines(part, parts), list(range(len(parts))), labels, "category (accuracy, %)")
 
 
-def _lines(part: SetReport, figures: list[Figure]) -> list[Line]:
+def _lines(part: SetReport, figures: list[AgreementStatistic]) -> list[Line]:
     """One line per metric, best at the last point first, as many as can be told apart."""
     found = {(row.figure.key, row.metric): row for row in part.measured}
     order = [row.metric for row in part.of(figures[-1].key) if np.isfinite(row.estimate.value)][:MOST_LINES]
@@ -171,7 +171,7 @@ def _lines(part: SetReport, figures: list[Figure]) -> list[Line]:
 def _rating_plots(part: SetReport) -> list[str]:
     """Score against rating for each metric, on the set's first figure with ratings."""
     figure = next(
-        (figure for figure in part.task.figures if isinstance(figure, RatingFigure) and figure.headline), None
+        (figure for figure in part.task.figures if isinstance(figure, RatingStatistic) and figure.headline), None
     )
     if figure is None:
         return []

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from caplens.metrics.base import Floats
+from caplens.core.types import Floats
 
 HUES = 8
 """Colours of lines (classes hue-0 … in the style sheet); further lines are dashed."""

@@ -14,12 +14,15 @@ from caplens.bench import agreement, published
 from caplens.bench.agreement import Estimate, Ints
 from caplens.bench.base import RatingSet, Task
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure, PairFigure, Scored, Trial
 from caplens.bench.published import Comparison, Status
-from caplens.bench.scores import remembered, trial_scores
-from caplens.errors import CaplensError, InputError, MissingData
-from caplens.files import write_atomically
-from caplens.metrics.base import Floats, Metric, Progress, Workspace, silent
+from caplens.bench.score_store import remembered, trial_scores
+from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
+from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.progress import Progress, silent
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric
+from caplens.storage.atomic import write_atomically
 
 RESAMPLES = 1000
 PERMUTATIONS = 1000
@@ -30,10 +33,10 @@ ENOUGH = 20
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One figure of one metric."""
 
-    figure: Figure
+    figure: AgreementStatistic
     metric: str
     estimate: Estimate
     used: int
@@ -95,11 +98,11 @@ class SetReport:
     task: Task
     scored: dict[str, Scored] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[Measurement] = field(default_factory=list)
     p_values: dict[tuple[str, str, str], float] = field(default_factory=dict)
     """(figure, better, worse) to p, for the pairs that clusters needed."""
 
-    def of(self, figure: str) -> list[Measured]:
+    def of(self, figure: str) -> list[Measurement]:
         """One figure's metrics, best first; NaN last."""
         rows = [row for row in self.measured if row.figure.key == figure]
         return sorted(
@@ -248,18 +251,18 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
     everything: Ints = np.ones((1, task.units), dtype=np.int32)
     for number, figure in enumerate(task.figures):
         progress(f"{report.rating_set.title}: intervals and tests", number, len(task.figures))
-        rows: dict[str, Measured] = {}
+        rows: dict[str, Measurement] = {}
         for name, scored in report.scored.items():
             value = float(figure.resampled(scored, everything)[0])
             found = published.compare(report.rating_set.name, figure.key, task.signature, name, scored.signature, value)
-            rows[name] = Measured(
+            rows[name] = Measurement(
                 figure=figure,
                 metric=name,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
                 comparisons=tuple(found),
                 draws=tuple(figure.per_trial(scored))
-                if isinstance(figure, PairFigure) and len(figure.trials) > 1
+                if isinstance(figure, PairStatistic) and len(figure.trials) > 1
                 else (),
             )
         ranks = _ranks(report, figure, rows, masks, seed) if figure.headline and permutations else {}
@@ -267,13 +270,13 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
     progress(f"{report.rating_set.title}: intervals and tests", len(task.figures), len(task.figures))
 
 
-def _resampled(figure: Figure, scored: Scored, weights: Ints, seed: int) -> Floats:
+def _resampled(figure: AgreementStatistic, scored: Scored, weights: Ints, seed: int) -> Floats:
     key = ("resampled", type(figure).__name__, getattr(figure, "kind", ""), weights.shape, seed)
     return remembered(key, figure.material(scored), lambda: figure.resampled(scored, weights))
 
 
 def _ranks(
-    report: SetReport, figure: Figure, rows: dict[str, Measured], masks: agreement.Masks, seed: int
+    report: SetReport, figure: AgreementStatistic, rows: dict[str, Measurement], masks: agreement.Masks, seed: int
 ) -> dict[str, int]:
     """Clusters of one figure; the p values that were needed are kept."""
     usable = {name: row for name, row in rows.items() if not np.isnan(row.estimate.value)}
@@ -292,7 +295,9 @@ def _ranks(
     return agreement.clusters(order, test, LEVEL)
 
 
-def _permuted(figure: Figure, first: Scored, second: Scored, masks: agreement.Masks, observed: float) -> Floats:
+def _permuted(
+    figure: AgreementStatistic, first: Scored, second: Scored, masks: agreement.Masks, observed: float
+) -> Floats:
     """Differences under swaps, in batches; a test that is clearly not significant stops early (Besag and Clifford)."""
     found: list[Floats] = []
     for start in range(0, len(masks), BATCH):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from caplens.errors import MissingData
+from caplens.core.errors import MissingData
 
 
 def need_torch() -> None:

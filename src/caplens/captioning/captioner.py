@@ -13,13 +13,13 @@ from torch import Tensor
 from caplens.captioning.aoanet import AoANet, AoANetConfig
 from caplens.captioning.decode import beam_search
 from caplens.captioning.vocabulary import Vocabulary
-from caplens.errors import InputError
-from caplens.files import atomic_path
+from caplens.core.errors import InputError
+from caplens.storage.atomic import atomic_path
 from caplens.vision.images import first_line
 
 
 @dataclass(frozen=True)
-class Sight:
+class FeatureSpec:
     """What a captioner looks at: the grids of an encoder."""
 
     encoder: str
@@ -36,7 +36,7 @@ class Captioner:
 
     model: AoANet
     vocabulary: Vocabulary
-    sight: Sight
+    sight: FeatureSpec
     longest: int = 20
 
     @torch.no_grad()
@@ -77,6 +77,6 @@ class Captioner:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
             model = AoANet(AoANetConfig(**about["config"]))
             model.load_state_dict(tensors)
-            return cls(model, Vocabulary(tuple(about["words"])), Sight(**about["sight"]), about["longest"])
+            return cls(model, Vocabulary(tuple(about["words"])), FeatureSpec(**about["sight"]), about["longest"])
         except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
             raise InputError(f"not a captioner ({first_line(error)})", where=str(path)) from None

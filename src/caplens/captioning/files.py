@@ -11,12 +11,12 @@ from pathlib import Path
 import torch
 
 from caplens.captioning.captioner import Captioner
+from caplens.core.captions import IMAGE_SUFFIXES
+from caplens.core.errors import InputError
+from caplens.core.progress import Progress, silent
 from caplens.encoders.base import Encoder
-from caplens.encoders.embed import Embedder
+from caplens.encoders.embedder import Embedder
 from caplens.encoders.load import load_encoder
-from caplens.errors import InputError
-from caplens.metrics.base import Progress, silent
-from caplens.vision import IMAGE_SUFFIXES
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 
 END, UNKNOWN = 0, 1
 """The end of a caption (also its padding and its start), and any word that is not in the vocabulary."""
@@ -32,7 +32,7 @@ class Vocabulary:
     @classmethod
     def from_captions(cls, captions: Iterable[str], least: int = 5) -> Vocabulary:
         """All words that occur at least so often, the most frequent first."""
-        counts = Counter(word for text in tokenise(list(captions)) for word in text.split())
+        counts = Counter(word for text in tokenize(list(captions)) for word in text.split())
         kept = sorted(
             (word for word, count in counts.items() if count >= least), key=lambda word: (-counts[word], word)
         )
@@ -44,7 +44,7 @@ class Vocabulary:
     def encode(self, captions: Sequence[str], longest: int | None = None) -> list[list[int]]:
         """Word numbers of each caption, cut at `longest` words, without the end."""
         return [
-            [self._numbers.get(word, UNKNOWN) for word in text.split()[:longest]] for text in tokenise(list(captions))
+            [self._numbers.get(word, UNKNOWN) for word in text.split()[:longest]] for text in tokenize(list(captions))
         ]
 
     def decode(self, captions: Iterable[Iterable[int]]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from caplens.errors import CaplensError, CaplensWarning
+from caplens.core.errors import CaplensError, CaplensWarning
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 ORDER = ("score", "explain", "compare", "caption", "generate", "bench", "train", "weights", "idf", "metrics", "doctor")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
-    from caplens.captions import CaptionSet
+    from caplens.core.captions import CaptionSet
 
 References = Annotated[
     Path | None,

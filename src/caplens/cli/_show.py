@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from caplens.files import json_text, write_atomically
-from caplens.metrics.base import Progress, silent
+from caplens.core.plain_json import json_text
+from caplens.core.progress import Progress, silent
+from caplens.storage.atomic import write_atomically
 
 JsonTarget = Annotated[
     str | None,

@@ -20,10 +20,10 @@ from caplens.cli._arguments import (
     split_names,
 )
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
-    from caplens.bench.run import BenchReport, Measured
+    from caplens.bench.run import BenchReport, Measurement
 
 
 def command(
@@ -51,8 +51,8 @@ def command(
 ) -> None:
     """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print."""
     from caplens.bench.base import RatingSet, find_sets, known_sets
+    from caplens.bench.custom_ratings import OwnRatings
     from caplens.bench.data import DataFolders
-    from caplens.bench.own import OwnRatings
     from caplens.bench.run import run
 
     folders = DataFolders(data or [])
@@ -99,7 +99,7 @@ def command(
 
 def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
     """The metrics asked for; all that can be made without a word, the others named with what they lack."""
-    from caplens.errors import MissingData
+    from caplens.core.errors import MissingData
     from caplens.metrics import list_metrics, load_metrics
 
     if names is not None and names.strip() != "all":
@@ -125,7 +125,7 @@ def _list(folders: Any, json: str | None) -> None:
                 "what": rating_set.what,
                 "protocol": rating_set.protocol,
                 "paper": rating_set.paper,
-                "licence": rating_set.licence,
+                "license": rating_set.license,
                 "get it": rating_set.home,
                 "found": [str(path) for path in found],
                 "missing": missing_files(rating_set, folders),
@@ -135,7 +135,7 @@ def _list(folders: Any, json: str | None) -> None:
     write_json(json, entries)
     for entry in entries:
         say(json, f"{entry['name']}  {'found' if entry['found'] else 'not found'}")
-        for key in ("what", "protocol", "paper", "licence", "get it"):
+        for key in ("what", "protocol", "paper", "license", "get it"):
             say(json, f"  {key:9}{entry[key]}")
         if entry["found"]:
             say(json, f"  {'found':9}{', '.join(entry['found'])}")
@@ -169,7 +169,7 @@ def _show(report: BenchReport, json: str | None) -> None:
         say(json)
 
 
-def _row(row: Measured) -> list[str]:
+def _row(row: Measurement) -> list[str]:
     nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
     status = row.status
     return [

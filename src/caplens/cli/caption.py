@@ -33,10 +33,11 @@ def command(
     need_torch()
     from caplens.captioning.captioner import Captioner
     from caplens.captioning.files import caption_files, picture_files, picture_ids
-    from caplens.errors import InputError
-    from caplens.files import json_text, write_atomically
+    from caplens.core.errors import InputError
+    from caplens.core.plain_json import json_text
     from caplens.readers import read_references
-    from caplens.weights import shipped
+    from caplens.storage.atomic import write_atomically
+    from caplens.storage.weights import shipped
 
     pictures = picture_files(images)
     known = {} if references is None else read_references(references)

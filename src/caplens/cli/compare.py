@@ -26,7 +26,7 @@ from caplens.cli._arguments import (
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
 
 if TYPE_CHECKING:
-    from caplens.comparison import Comparison, Difference
+    from caplens.evaluation.compare import Comparison, Difference
 
 COLUMNS = ("metric", "system", "score", "scale", "95 % interval", "difference", "p swap", "p boot", "")
 NUMBERS = ("score", "95 % interval", "difference", "p swap", "p boot")
@@ -43,15 +43,15 @@ def command(
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
-    samples: Annotated[int, typer.Option(min=1, help="Draws of the bootstrap and of the randomisation test.")] = 1000,
+    samples: Annotated[int, typer.Option(min=1, help="Draws of the bootstrap and of the randomization test.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Makes the draws repeatable.")] = 12345,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="Exit code 1 if a system is significantly worse than the first.")
     ] = False,
     json: JsonTarget = None,
 ) -> None:
-    """Compare systems: intervals, paired bootstrap and approximate randomisation against the first one."""
-    from caplens.comparison import SIGNIFICANT, compare
+    """Compare systems: intervals, paired bootstrap and approximate randomization against the first one."""
+    from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read_captions
 
     systems = {
@@ -95,10 +95,10 @@ def _rows(comparison: Comparison) -> list[list[str]]:
                 [
                     metric.name if place == 0 else "",
                     system.system,
-                    show_number(system.score, metric.percent),
-                    "×100" if metric.percent else "",
-                    show_interval(system.interval, metric.percent),
-                    *_difference_cells(system.difference, metric.percent),
+                    show_number(system.score, metric.shown_as_percent),
+                    "×100" if metric.shown_as_percent else "",
+                    show_interval(system.interval, metric.shown_as_percent),
+                    *_difference_cells(system.difference, metric.shown_as_percent),
                 ]
             )
     return rows
@@ -107,10 +107,10 @@ def _rows(comparison: Comparison) -> list[list[str]]:
 def _difference_cells(difference: Difference | None, percent: bool) -> Sequence[str]:
     if difference is None:
         return "baseline", "", "", ""
-    stars = "" if difference.verdict == "same" else "**" if difference.p_randomisation < 0.01 else "*"
+    stars = "" if difference.verdict == "same" else "**" if difference.p_permutation < 0.01 else "*"
     return (
         f"{difference.value * (100 if percent else 1):+.2f}",
-        f"{difference.p_randomisation:.4f}",
+        f"{difference.p_permutation:.4f}",
         f"{difference.p_bootstrap:.4f}",
         f"{stars} {difference.verdict}".strip() if stars else "",
     )

@@ -57,7 +57,7 @@ def _versions() -> list[dict[str, Any]]:
 def _kernels() -> dict[str, Any]:
     """The compiled part loads and gives the right answer to a small question."""
     try:
-        from caplens.evaluation import evaluate
+        from caplens.evaluation.evaluate import evaluate
 
         score = evaluate(["A dog swims."], [["a dog swims"]], metrics=["rouge-l"])["rouge-l"].score
     except ImportError as error:
@@ -68,7 +68,7 @@ def _kernels() -> dict[str, Any]:
 
 
 def _weights() -> list[dict[str, Any]]:
-    from caplens import weights
+    from caplens.storage import weights
 
     findings = []
     for name, model in weights.models().items():
@@ -79,7 +79,7 @@ def _weights() -> list[dict[str, Any]]:
 
 
 def _caches() -> list[dict[str, Any]]:
-    from caplens.files import cache_folder
+    from caplens.storage.paths import cache_folder
 
     folder = cache_folder()
     if not folder.is_dir():

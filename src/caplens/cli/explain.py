@@ -13,11 +13,11 @@ import typer
 
 from caplens.cli._arguments import Options, read_options
 from caplens.cli._show import JsonTarget, say, write_json
-from caplens.details import PARTLY, Details, Missing, Word
-from caplens.errors import InputError
+from caplens.core.details import PARTLY, Details, Missing, Word
+from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
-    from caplens.explanation import Explanation
+    from caplens.evaluation.explain import Explanation
 
 QUESTIONS = {
     "precision": "are its words right?",
@@ -45,7 +45,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Say which words of a caption are wrong and what it leaves out, by its picture, by references, or by both."""
-    from caplens.explanation import explain
+    from caplens.evaluation.explain import explain
 
     image, text = (None, picture) if caption is None else (picture, caption)
     if caption is None and Path(picture).suffix and os.path.exists(picture):
@@ -103,10 +103,10 @@ def _lines(explanation: Explanation, coloured: bool) -> Iterator[str]:
 def _facts(details: Details) -> Iterator[str]:
     if "note" in details:
         yield details["note"]
-    standing = details.get("standing", {})
+    percentiles = details.get("percentiles", {})
     for key, question in QUESTIONS.items():
-        if key in standing:
-            yield f"{question:28}better than {100 * standing[key]:.0f} % of captions by people"
+        if key in percentiles:
+            yield f"{question:28}better than {100 * percentiles[key]:.0f} % of captions by people"
         elif key in details:
             yield f"{question:28}{_answer(details.get(key))}"
     words = details.get("words", [])

@@ -31,7 +31,7 @@ def positives(
     json: JsonTarget = None,
 ) -> None:
     """Caption every training picture and draw a picture for its first caption; what is there is not made again."""
-    from caplens.errors import InputError
+    from caplens.core.errors import InputError
     from caplens.training.pairs import read_pairs
     from caplens.training.positives import generate_captions, generate_images, load_captioner, load_generator
 

@@ -25,7 +25,7 @@ def build(
     json: JsonTarget = None,
 ) -> None:
     """Count in how many images' references every n-gram occurs; use it with `idf=TABLE`."""
-    from caplens.errors import InputError
+    from caplens.core.errors import InputError
     from caplens.readers import read_references
     from caplens.text.idf import build_idf
 

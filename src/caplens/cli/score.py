@@ -40,7 +40,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Score captions; without --metrics, with the quick ones that run on what is given."""
-    from caplens.evaluation import evaluate
+    from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read_captions
     from caplens.report.table import SCORE_COLUMNS, SCORE_NUMBERS, score_rows
 

@@ -13,15 +13,15 @@ app = typer.Typer(help="List, fetch and find model weights and data files.", no_
 
 @app.command("list")
 def list_weights(json: JsonTarget = None) -> None:
-    """Every model that can be fetched by name, with its licence and whether it is here."""
-    from caplens import weights
+    """Every model that can be fetched by name, with its license and whether it is here."""
+    from caplens.storage import weights
 
     listed: list[dict[str, Any]] = [
         {
             "name": model.name,
             "what": model.what,
             "upstream": model.upstream,
-            "licence": model.licence,
+            "license": model.license,
             "carriers": [f"{carrier.package} {carrier.version}" for carrier in model.carriers],
             "megabytes": round(model.size / 1e6, 1),
             "path": None if (found := weights.find(model.name)) is None else str(found),
@@ -30,10 +30,10 @@ def list_weights(json: JsonTarget = None) -> None:
     ]
     write_json(json, listed)
     rows = [
-        [entry["name"], f"{entry['megabytes']} MB", "yes" if entry["path"] else "no", entry["licence"], entry["what"]]
+        [entry["name"], f"{entry['megabytes']} MB", "yes" if entry["path"] else "no", entry["license"], entry["what"]]
         for entry in listed
     ]
-    show_table(json, ["weights", "size", "here", "licence", "what they are"], rows)
+    show_table(json, ["weights", "size", "here", "license", "what they are"], rows)
 
 
 @app.command()
@@ -42,7 +42,7 @@ def fetch(
     json: JsonTarget = None,
 ) -> None:
     """Download models, check their sums, and keep them in the cache."""
-    from caplens import weights
+    from caplens.storage import weights
 
     paths: dict[str, str] = {}
     for name in names:
@@ -56,7 +56,7 @@ def path(
     name: Annotated[str, typer.Argument(help="A name from `caplens weights list`.")], json: JsonTarget = None
 ) -> None:
     """Print where a model is; an error with the remedy if it is not here."""
-    from caplens import weights
+    from caplens.storage import weights
 
     found = str(weights.require(name))
     write_json(json, {name: found})

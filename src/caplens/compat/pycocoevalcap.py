@@ -7,7 +7,7 @@
     evaluation.evaluate()
     evaluation.eval["CIDEr"], evaluation.imgToEval[42]["Bleu_4"]
 
-Scorers get captions that are already tokenised, as there: `compute_score({id: [references]}, {id: [caption]})`.
+Scorers get captions that are already tokenized, as there: `compute_score({id: [references]}, {id: [caption]})`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.captions import CaptionSet
-from caplens.errors import CaplensError, CaplensWarning, InputError
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensError, CaplensWarning, InputError
+from caplens.core.workspace import Workspace
 from caplens.metrics import find_metric
-from caplens.metrics.base import Result, Workspace
-from caplens.text.ptb import tokenise
+from caplens.metrics.base import Result
+from caplens.text.ptb import tokenize
 
 Texts = Mapping[Any, list[str]]
 Annotations = Mapping[Any, Sequence[Mapping[str, Any]]]
@@ -92,10 +93,10 @@ class PTBTokenizer:
         keys = [key for key, rows in captions_for_image.items() for _ in rows]
         # A newline is a space, so that one caption stays one line.
         texts = [row["caption"].replace("\n", " ") for rows in captions_for_image.values() for row in rows]
-        tokenised: dict[Any, list[str]] = {}
-        for key, text in zip(keys, tokenise(texts), strict=True):
-            tokenised.setdefault(key, []).append(text)
-        return tokenised
+        tokenized: dict[Any, list[str]] = {}
+        for key, text in zip(keys, tokenize(texts), strict=True):
+            tokenized.setdefault(key, []).append(text)
+        return tokenized
 
 
 class Scorer:
@@ -112,13 +113,13 @@ class Scorer:
         return self.title
 
     def results(self, gts: Texts, res: Texts) -> list[Result]:
-        """The results of `metrics` on captions that are already tokenised."""
+        """The results of `metrics` on captions that are already tokenized."""
         work = Workspace(_caption_set(gts, res))
         results = []
         for name in self.metrics:
             metric = find_metric(name)
             options = {**self.options, **({"tokenizer": "whitespace"} if "tokenizer" in metric.options() else {})}
-            results.append(work.result(metric(**options)))
+            results.append(metric(**options).result(work))
         return results
 
     def compute_score(self, gts: Texts, res: Texts, verbose: int = 0) -> tuple[Any, Any]:

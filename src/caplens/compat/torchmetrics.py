@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.captions import CaptionSet, Media
-from caplens.errors import InputError
+from caplens.core.captions import CaptionSet, Media
+from caplens.core.errors import InputError
+from caplens.core.workspace import Workspace
 from caplens.metrics import load_metric
-from caplens.metrics.base import Metric, Result, Workspace
+from caplens.metrics.base import Metric, Result
 
 
 class CaptionMetric:

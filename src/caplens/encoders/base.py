@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
+from caplens.core.types import Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Vectors = NDArray[np.float32]
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class TokenVectors:
 
 
 class Encoder(ABC):
-    """An image tower and a text tower. Vectors come as the towers give them, not normalised, in float32."""
+    """An image tower and a text tower. Vectors come as the towers give them, not normalized, in float32."""
 
     name: str
     """What it is called in every signature."""
@@ -93,7 +93,7 @@ class Encoder(ABC):
         raise MissingData(f"{self.name} gives no grid of a picture; use the embedded encoder or a CLIP ViT")
 
     @abstractmethod
-    def tokenise(self, text: str) -> tuple[list[int], bool]:
+    def tokenize(self, text: str) -> tuple[list[int], bool]:
         """Token ids with start and end token, and whether the text was cut to the context length."""
 
     @abstractmethod
@@ -154,14 +154,14 @@ class Encoder(ABC):
 
     def _in_batches(self, texts: Sequence[str], work: Callable[[list[tuple[int, ...]]], Iterable[T]]) -> list[T]:
         found: dict[tuple[int, ...], T] = {}
-        keys = [tuple(self.tokenise(text)[0]) for text in texts]
+        keys = [tuple(self.tokenize(text)[0]) for text in texts]
         for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
             found.update(zip(batch, work(batch), strict=True))
         return [found[key] for key in keys]
 
     def truncated(self, texts: Iterable[str]) -> int:
         """How many texts are longer than the context and lose their end."""
-        return sum(count for text, count in Counter(texts).items() if self.tokenise(text)[1])
+        return sum(count for text, count in Counter(texts).items() if self.tokenize(text)[1])
 
 
 class BatchRoom:
@@ -215,7 +215,7 @@ def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth
 def pool_grid(patches: Vectors, side: int) -> Vectors:
     """Average (pictures, patches, width), patches row by row of a square, to side by side cells.
 
-    Where the sides do not divide, neighbouring cells share a patch.
+    Where the sides do not divide, neighboring cells share a patch.
 
     >>> pool_grid(np.arange(9, dtype=np.float32).reshape(1, 9, 1), 2)[0, :, :, 0].tolist()
     [[2.0, 3.0], [5.0, 6.0]]
@@ -227,11 +227,3 @@ def pool_grid(patches: Vectors, side: int) -> Vectors:
     spans = [slice(cell * rows // side, -(-(cell + 1) * rows // side)) for cell in range(side)]
     bands = np.stack([square[:, span].mean(axis=1) for span in spans], axis=1)
     return np.stack([bands[:, :, span].mean(axis=2) for span in spans], axis=2)
-
-
-def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Scale rows to length one, in float64; a zero row stays zero, NaN stays NaN."""
-    wide = np.asarray(vectors, np.float64)
-    length = np.linalg.norm(wide, axis=-1, keepdims=True)
-    made: NDArray[np.float64] = np.divide(wide, length, out=np.zeros_like(wide), where=length != 0)
-    return made

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 from caplens.text.ptb import well_formed
 
 Array = NDArray[np.float32]
@@ -42,8 +42,8 @@ class BertEncoder:
         self.width: int = config["hidden_size"]
         self.epsilon: float = config["layer_norm_eps"]
         self.longest: int = _longest(folder, config)
-        self._tokeniser = _load_tokeniser(folder, self.longest)
-        self.special = frozenset(self.tokenise([""])[0])
+        self._tokenizer = _load_tokenizer(folder, self.longest)
+        self.special = frozenset(self.tokenize([""])[0])
         self._weights = _Weights(folder, kind, scale=(self.width // self.heads) ** -0.5)
 
     @staticmethod
@@ -52,15 +52,15 @@ class BertEncoder:
         plain = config.get("position_embedding_type", "absolute") == "absolute" and not config.get("is_decoder")
         return plain and config.get("hidden_act", "gelu") == "gelu" and config.get("model_type") in {"bert", "mpnet"}
 
-    def tokenise(self, texts: list[str]) -> list[list[int]]:
+    def tokenize(self, texts: list[str]) -> list[list[int]]:
         """Ids of every text, start and end tokens included, cut at the longest the model was made for."""
         return [
-            encoding.ids for encoding in self._tokeniser.encode_batch([well_formed(text.strip()) for text in texts])
+            encoding.ids for encoding in self._tokenizer.encode_batch([well_formed(text.strip()) for text in texts])
         ]
 
-    def tokenise_one(self, text: str) -> tuple[list[int], bool]:
+    def tokenize_one(self, text: str) -> tuple[list[int], bool]:
         """Ids of one text, and whether it was cut."""
-        encoding = self._tokeniser.encode(text.strip())
+        encoding = self._tokenizer.encode(text.strip())
         return list(encoding.ids), bool(encoding.overflowing)
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
@@ -70,7 +70,7 @@ class BertEncoder:
         """Hidden states (texts, length, width) after a layer; 0 is the embedding, None the last layer."""
         weights = self._weights
         hidden = weights.embed(ids)
-        hidden = _normalise(hidden, *weights.pair("embeddings.LayerNorm"), self.epsilon)
+        hidden = _normalize(hidden, *weights.pair("embeddings.LayerNorm"), self.epsilon)
         bias = weights.position_bias(ids.shape[1])
         for number in range(self.layers if layer is None else layer):
             hidden = self._layer(weights.layer(number), hidden, bias)
@@ -92,13 +92,13 @@ class BertEncoder:
         mixed = mixed @ weights["out.weight"]
         mixed += weights["out.bias"]
         mixed += flat
-        flat = _normalise(mixed, weights["norm1.weight"], weights["norm1.bias"], self.epsilon)
+        flat = _normalize(mixed, weights["norm1.weight"], weights["norm1.bias"], self.epsilon)
         wide = flat @ weights["up.weight"]
         wide += weights["up.bias"]
         narrow = _gelu(wide) @ weights["down.weight"]
         narrow += weights["down.bias"]
         narrow += flat
-        flat = _normalise(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)
+        flat = _normalize(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)
         return flat.reshape(texts, length, width)
 
 
@@ -114,14 +114,14 @@ def equal_lengths(tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
             yield chosen, np.array([tokens[row] for row in chosen], dtype=np.int64)
 
 
-def _normalise(values: Array, weight: Array, bias: Array, epsilon: float) -> Array:
-    """Layer normalisation over the last axis."""
-    centred: Array = values - values.mean(axis=-1, keepdims=True)
-    variance = np.einsum("...i,...i->...", centred, centred)[..., None] / np.float32(values.shape[-1])
-    centred /= np.sqrt(variance + np.float32(epsilon))
-    centred *= weight
-    centred += bias
-    return centred
+def _normalize(values: Array, weight: Array, bias: Array, epsilon: float) -> Array:
+    """Layer normalization over the last axis."""
+    centered: Array = values - values.mean(axis=-1, keepdims=True)
+    variance = np.einsum("...i,...i->...", centered, centered)[..., None] / np.float32(values.shape[-1])
+    centered /= np.sqrt(variance + np.float32(epsilon))
+    centered *= weight
+    centered += bias
+    return centered
 
 
 def _gelu(values: Array) -> Array:
@@ -243,12 +243,12 @@ def _longest(folder: Path, config: dict[str, Any]) -> int:
     return positions
 
 
-def _load_tokeniser(folder: Path, longest: int) -> Any:
+def _load_tokenizer(folder: Path, longest: int) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise MissingData("sentence encoders need the package tokenizers: pip install 'caplens[sentence]'") from None
-    tokeniser = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokeniser.no_padding()
-    tokeniser.enable_truncation(longest)
-    return tokeniser
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(longest)
+    return tokenizer

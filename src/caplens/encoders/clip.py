@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens import weights
-from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
+from caplens.core.errors import InputError, MissingData
+from caplens.core.types import Vectors
+from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.clip_layouts import State, read_state, to_hub
-from caplens.encoders.clip_tokens import ClipTokeniser
-from caplens.errors import InputError, MissingData
+from caplens.encoders.clip_tokens import ClipTokenizer
+from caplens.storage import weights
 from caplens.vision.images import scaled
 
 if TYPE_CHECKING:
@@ -54,12 +55,12 @@ class ClipEncoder(Encoder):
 
     prompt = PROMPT
 
-    def __init__(self, model: CLIPModel, tokeniser: ClipTokeniser, name: str, weights_hash: str) -> None:
+    def __init__(self, model: CLIPModel, tokenizer: ClipTokenizer, name: str, weights_hash: str) -> None:
         self.model = model.eval().float()
-        self._tokeniser = tokeniser
+        self._tokenizer = tokenizer
         self.name, self.weights_hash = name, weights_hash
         self.dimension = int(model.config.projection_dim)
-        self.context_length = tokeniser.context_length
+        self.context_length = tokenizer.context_length
         self.size = int(model.config.vision_config.image_size)
         self.preprocessing = f"bicubic-centre-{self.size}"
 
@@ -85,8 +86,8 @@ class ClipEncoder(Encoder):
             states = self.model.vision_model(pixel_values=torch.from_numpy(batch)).last_hidden_state
         return pool_grid(_array(states[:, 1:]), side)
 
-    def tokenise(self, text: str) -> tuple[list[int], bool]:
-        return self._tokeniser(text)
+    def tokenize(self, text: str) -> tuple[list[int], bool]:
+        return self._tokenizer(text)
 
     def _hidden(self, batch: Sequence[Sequence[int]]) -> Any:
         """Text states after the last layer norm. Attention is causal: what pads the end changes nothing before it."""
@@ -128,7 +129,7 @@ def _array(tensor: Any) -> Vectors:
 
 
 def centre_crop(image: Image, size: int, mean: Vectors, std: Vectors) -> Vectors:
-    """Bicubic to `size` on the short side, the centre square, normalised: CLIP's own transform."""
+    """Bicubic to `size` on the short side, the centre square, normalized: CLIP's own transform."""
     from PIL import Image as Pillow
 
     width, height = image.size
@@ -177,7 +178,7 @@ def load_clip(
 
 
 def _from_folder(folder: Path, name: str) -> ClipEncoder:
-    """A folder as transformers saves it: config.json, model.safetensors, tokeniser files."""
+    """A folder as transformers saves it: config.json, model.safetensors, tokenizer files."""
     from transformers import CLIPConfig
 
     config_file = folder / "config.json"
@@ -190,7 +191,7 @@ def _from_folder(folder: Path, name: str) -> ClipEncoder:
     config = CLIPConfig(**json.loads(config_file.read_text("utf-8")))
     digest = hashlib.sha256(b"".join(weights.digest(file).encode() for file in files) + config_file.read_bytes())
     length = int(config.text_config.max_position_embeddings)
-    return ClipEncoder(build(state, config), ClipTokeniser.from_folder(folder, length), name, digest.hexdigest()[:12])
+    return ClipEncoder(build(state, config), ClipTokenizer.from_folder(folder, length), name, digest.hexdigest()[:12])
 
 
 def _from_file(path: Path, name: str, activation: str, allow_pickle: bool) -> ClipEncoder:
@@ -199,7 +200,7 @@ def _from_file(path: Path, name: str, activation: str, allow_pickle: bool) -> Cl
     config = config_of(state, activation)
     digest = hashlib.sha256(f"{weights.digest(path)} {activation}".encode()).hexdigest()[:12]
     length = int(config.text_config.max_position_embeddings)
-    return ClipEncoder(build(state, config), ClipTokeniser.published(length), name, digest)
+    return ClipEncoder(build(state, config), ClipTokenizer.published(length), name, digest)
 
 
 def config_of(state: State, activation: str) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor

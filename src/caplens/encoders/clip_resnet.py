@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens import weights
-from caplens.encoders.base import Encoder, TokenVectors, Vectors
+from caplens.core.errors import InputError, MissingData
+from caplens.core.types import Vectors
+from caplens.encoders.base import Encoder, TokenVectors
 from caplens.encoders.clip import MEAN, PROMPT, STD, centre_crop
 from caplens.encoders.clip_layouts import read_state
-from caplens.encoders.clip_tokens import ClipTokeniser
-from caplens.errors import InputError, MissingData
+from caplens.encoders.clip_tokens import ClipTokenizer
+from caplens.storage import weights
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -30,7 +31,7 @@ class ResNetEncoder(Encoder):
         self.name, self.weights_hash = name, weights_hash
         self.dimension = int(model.text_projection.shape[1])
         self.context_length = int(model.positional_embedding.shape[0])
-        self._tokeniser = ClipTokeniser.published(self.context_length)
+        self._tokenizer = ClipTokenizer.published(self.context_length)
         self.size = int(np.max(model.visual.image_size))
         self.preprocessing = f"bicubic-centre-{self.size}"
 
@@ -48,8 +49,8 @@ class ResNetEncoder(Encoder):
     def project_images(self, features: Vectors) -> Vectors:
         return features
 
-    def tokenise(self, text: str) -> tuple[list[int], bool]:
-        return self._tokeniser(text)
+    def tokenize(self, text: str) -> tuple[list[int], bool]:
+        return self._tokenizer(text)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
         import torch

@@ -1,4 +1,4 @@
-"""CLIP's byte-pair tokeniser: texts to ids, from the published list of merges."""
+"""CLIP's byte-pair tokenizer: texts to ids, from the published list of merges."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caplens import weights
-from caplens.errors import MissingData
+from caplens.core.errors import MissingData
+from caplens.storage import weights
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -23,17 +23,17 @@ MERGES = 48_894
 _WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 
-class ClipTokeniser:
+class ClipTokenizer:
     """Texts to token ids with start and end token."""
 
     def __init__(self, vocabulary: dict[str, int], merges: list[tuple[str, str]], context_length: int = 77) -> None:
         try:
             from tokenizers import Regex, Tokenizer, models, pre_tokenizers
         except ImportError:
-            raise MissingData("CLIP's tokeniser needs tokenizers: pip install 'caplens[clip]'") from None
+            raise MissingData("CLIP's tokenizer needs tokenizers: pip install 'caplens[clip]'") from None
         model = models.BPE(vocab=vocabulary, merges=merges, end_of_word_suffix="</w>", fuse_unk=False)
-        self._tokeniser: Tokenizer = Tokenizer(model)
-        self._tokeniser.pre_tokenizer = pre_tokenizers.Sequence(
+        self._tokenizer: Tokenizer = Tokenizer(model)
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
                 pre_tokenizers.Split(Regex(_WORDS), behavior="removed", invert=True),
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
@@ -43,13 +43,13 @@ class ClipTokeniser:
         self.context_length = context_length
 
     @classmethod
-    def published(cls, context_length: int = 77) -> ClipTokeniser:
-        """The tokeniser of all CLIP models, from the vocabulary that `caplens weights` fetches."""
+    def published(cls, context_length: int = 77) -> ClipTokenizer:
+        """The tokenizer of all CLIP models, from the vocabulary that `caplens weights` fetches."""
         return cls(*published_vocabulary(), context_length)
 
     @classmethod
-    def from_folder(cls, folder: Path, context_length: int = 77) -> ClipTokeniser:
-        """The tokeniser of a model folder in the hub's layout."""
+    def from_folder(cls, folder: Path, context_length: int = 77) -> ClipTokenizer:
+        """The tokenizer of a model folder in the hub's layout."""
         if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
             vocabulary = json.loads((folder / "vocab.json").read_text("utf-8"))
             lines = (folder / "merges.txt").read_text("utf-8").splitlines()
@@ -62,7 +62,7 @@ class ClipTokeniser:
 
     def __call__(self, text: str) -> tuple[list[int], bool]:
         """The ids, and whether the text was cut; the end token is kept, as `truncate=True` does in CLIP."""
-        ids = [self.start, *self._tokeniser.encode(clean(text), add_special_tokens=False).ids, self.end]
+        ids = [self.start, *self._tokenizer.encode(clean(text), add_special_tokens=False).ids, self.end]
         if len(ids) <= self.context_length:
             return ids, False
         return [*ids[: self.context_length - 1], self.end], True
@@ -77,7 +77,7 @@ def clean(text: str) -> str:
     try:
         import ftfy
     except ImportError:
-        raise MissingData("CLIP's tokeniser needs ftfy: pip install 'caplens[clip]'") from None
+        raise MissingData("CLIP's tokenizer needs ftfy: pip install 'caplens[clip]'") from None
     text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate has no bytes
     text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
     return re.sub(r"\s+", " ", text).strip().lower()

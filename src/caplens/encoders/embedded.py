@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens import weights
-from caplens.encoders.base import Encoder, TokenVectors, Vectors, pool_grid
-from caplens.encoders.parts import mean_under
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
+from caplens.core.types import Vectors
+from caplens.encoders.base import Encoder, TokenVectors, pool_grid
+from caplens.encoders.roi_pooling import pool_boxes
+from caplens.storage import weights
 from caplens.vision.images import scaled
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class EmbeddedEncoder(Encoder):
         """One pass for all: a part's features are means of the backbones' patches under its box."""
         return self._image(self._backbones.region_features(self.pixels(image), boxes))
 
-    def tokenise(self, text: str) -> tuple[list[int], bool]:
-        return self._backbones.tokenise(text)
+    def tokenize(self, text: str) -> tuple[list[int], bool]:
+        return self._backbones.tokenize(text)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
         made = []
@@ -154,7 +155,7 @@ class Backbones:
 
     def __init__(self, *, int8: bool = False) -> None:
         from caplens.encoders.bert import BertEncoder
-        from caplens.encoders.onnx import quantised
+        from caplens.encoders.onnx import quantized
 
         missing = [name for name in (*BACKBONES, TEXT) if weights.find(name) is None]
         if missing:
@@ -166,7 +167,7 @@ class Backbones:
         (file,) = weights.models()[GRID].files.values()
         self.grid_sum = file.sha256
         if int8:  # the smaller one would lose more than it gains
-            self._paths[GRID] = quantised(self._paths[GRID])
+            self._paths[GRID] = quantized(self._paths[GRID])
             self.grid_sum = weights.digest(self._paths[GRID])
             self.sums += self.grid_sum
         self._bert = BertEncoder(weights.require(TEXT))
@@ -197,7 +198,7 @@ class Backbones:
         tokens = self._run(GRID, pixels[None])[0]
         second = self._run("tinyvit-5m", pixels[None], SECOND_MAP)[0].transpose(1, 2, 0)
         patches = pool_grid(tokens[None, 1:], REGION_GRID)[0]
-        mean, second_mean = mean_under(patches, boxes), mean_under(second, boxes)
+        mean, second_mean = pool_boxes(patches, boxes), pool_boxes(second, boxes)
         whole = np.concatenate([tokens[0], tokens[1:].mean(axis=0), second.mean(axis=(0, 1))])
         return np.concatenate([whole[None], np.concatenate([mean, mean, second_mean], axis=1)])
 
@@ -214,9 +215,9 @@ class Backbones:
         made: Vectors = running.run([tensor], {"input": batch})[0]
         return made
 
-    def tokenise(self, text: str) -> tuple[list[int], bool]:
+    def tokenize(self, text: str) -> tuple[list[int], bool]:
         """Ids with start and end token, and whether the text was cut."""
-        return self._bert.tokenise_one(text.encode("utf-8", "replace").decode("utf-8"))  # a lone surrogate has no bytes
+        return self._bert.tokenize_one(text.encode("utf-8", "replace").decode("utf-8"))  # a lone surrogate has no bytes
 
     def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
         """What the text head is given of every text."""

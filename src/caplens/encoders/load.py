@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 
-from caplens import weights
+from caplens.core.errors import InputError
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import BACKBONES, RESNETS, load_clip
 from caplens.encoders.embedded import load_embedded
-from caplens.errors import InputError
+from caplens.storage import weights
 
 CHOICES = ("auto", "embedded", "embedded-int8", *BACKBONES, *RESNETS)
 

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caplens import weights
-from caplens.errors import MissingData
-from caplens.files import atomic_path, cache_folder
+from caplens.core.errors import MissingData
+from caplens.storage import weights
+from caplens.storage.atomic import atomic_path
+from caplens.storage.paths import cache_folder
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -59,13 +60,13 @@ def session(path: Path, tensor: str) -> InferenceSession:
     return onnxruntime.InferenceSession(expose(path.read_bytes(), tensor), options, providers=["CPUExecutionProvider"])
 
 
-def quantised(path: Path) -> Path:
+def quantized(path: Path) -> Path:
     """The same model with matrix products in 8-bit numbers, one scale per channel; made once and kept in the cache."""
     target = cache_folder() / "int8" / f"{weights.digest(path)[:16]}.onnx"
     if not target.exists():
         try:
             from onnxruntime.quantization import QuantType, quantize_dynamic
-        except ImportError:  # its quantiser needs the package onnx
+        except ImportError:  # its quantizer needs the package onnx
             raise MissingData("8-bit weights are made with onnx and onnxruntime: pip install 'caplens[int8]'") from None
         logging.disable(logging.WARNING)  # advice on graph clean-ups that change nothing here
         try:

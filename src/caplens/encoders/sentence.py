@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens import weights
+from caplens.core.progress import Progress, silent
 from caplens.encoders.bert import Array, BertEncoder
-from caplens.encoders.cache import EmbeddingCache, key_of
-from caplens.metrics.base import Progress, silent
+from caplens.storage import weights
+from caplens.storage.cache import EmbeddingCache, key_of
 
 # Kept on disk together: enough to fill batches of equal length, few enough to lose little when interrupted.
 TEXTS_AT_ONCE = 2048
@@ -47,7 +47,7 @@ class SentenceEncoder:
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             part = texts[start : start + TEXTS_AT_ONCE]
             made = np.empty((len(part), self.dimension), np.float32)
-            for rows, ids in self._encoder.batches(self._encoder.tokenise(part)):
+            for rows, ids in self._encoder.batches(self._encoder.tokenize(part)):
                 made[rows] = self._encoder.states(ids).mean(axis=1)
             made /= np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
             done += len(part)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from caplens import weights
+from caplens.core.errors import MissingData
 from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
-from caplens.errors import MissingData
+from caplens.storage import weights
 from caplens.text.ptb import well_formed
 
 
@@ -24,7 +24,7 @@ class TokenEncoder(Protocol):
     special: frozenset[int]
     """Ids of start and end tokens."""
 
-    def tokenise(self, texts: list[str]) -> list[list[int]]: ...
+    def tokenize(self, texts: list[str]) -> list[list[int]]: ...
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
 
@@ -43,17 +43,17 @@ class TransformersEncoder:
                 f"the encoder in {folder} needs torch and transformers: pip install 'caplens[clip]'"
             ) from None
         self._torch: Any = torch
-        self._tokeniser: Any = AutoTokenizer.from_pretrained(folder)
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self._model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
         self.layers = int(self._model.config.num_hidden_layers)
-        special = (self._tokeniser.cls_token_id, self._tokeniser.sep_token_id)
+        special = (self._tokenizer.cls_token_id, self._tokenizer.sep_token_id)
         self.special = frozenset(token for token in special if token is not None)
         positions = getattr(self._model.config, "max_position_embeddings", 512)
-        self._longest = min(self._tokeniser.model_max_length, positions)
+        self._longest = min(self._tokenizer.model_max_length, positions)
 
-    def tokenise(self, texts: list[str]) -> list[list[int]]:
+    def tokenize(self, texts: list[str]) -> list[list[int]]:
         stripped = [well_formed(text.strip()) for text in texts]
-        made: list[list[int]] = self._tokeniser(stripped, truncation=True, max_length=self._longest)["input_ids"]
+        made: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
         return made
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:

@@ -9,7 +9,7 @@ import pkgutil
 from importlib.metadata import entry_points
 from typing import Any
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 from caplens.metrics.base import Metric, registered
 
 # One name that stands for several metrics.
@@ -35,6 +35,16 @@ def find_metric(name: str) -> type[Metric]:
     close = difflib.get_close_matches(key, [*known, *GROUPS], n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "`caplens metrics` lists them"
     raise InputError(f"no metric is called {name!r}", remedy=hint)
+
+
+def canonical_name(name: str) -> str:
+    """Return the metric's own name for a name or alias; a name nobody has comes back as it is.
+
+    >>> canonical_name("cider"), canonical_name("mine")
+    ('cider-d', 'mine')
+    """
+    metric = known_metrics().get(name.strip().lower())
+    return name if metric is None else metric.name
 
 
 def load_metric(name: str, **options: Any) -> Metric:

@@ -11,54 +11,22 @@ import functools
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from caplens.captions import CaptionSet
-from caplens.details import AnyDetails, Details, read_details
-from caplens.errors import CaplensWarning, MissingData
-from caplens.text.english import foreign_note
+from caplens.core.captions import CaptionSet
+from caplens.core.details import AnyDetails, Details, read_details
+from caplens.core.errors import CaplensWarning, MissingData
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.text.language import foreign_note
 
-Floats = NDArray[np.float64]
 Need = Literal["references", "image", "video"]
-T = TypeVar("T")
 MetricClass = TypeVar("MetricClass", bound="type[Metric]")
-
-
-class Progress(Protocol):
-    """Told how far a long piece of work is; the command line draws a bar, the default is silent."""
-
-    def __call__(self, task: str, done: int, total: int) -> None: ...
-
-
-def silent(task: str, done: int, total: int) -> None:
-    """No progress shown."""
-
-
-@dataclass
-class Workspace:
-    """What one evaluation computes once and all its metrics share: tokens, features, other metrics' results."""
-
-    captions: CaptionSet
-    progress: Progress = silent
-    strict: bool = False
-    """Raise at the first unusable picture or video instead of scoring it NaN with a reason."""
-    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value made under this key, made now if it is the first time."""
-        if key not in self._made:
-            self._made[key] = make()
-        return cast(T, self._made[key])
-
-    def result(self, metric: Metric) -> Result:
-        """Another metric's result on the same captions: how metrics build on metrics (spider, nneval)."""
-        return self.once(("result", type(metric), metric.signature_parts()), lambda: metric.compute(self))
 
 
 @dataclass(frozen=True)
@@ -100,7 +68,7 @@ class Metric(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[Need]]
-    looks_at: ClassVar[frozenset[Need]] = frozenset()
+    optional_inputs: ClassVar[frozenset[Need]] = frozenset()
     """What it looks at where that is given, and does without where it is not."""
     paper: ClassVar[str]
     """Authors, year, title or venue."""
@@ -108,7 +76,7 @@ class Metric(ABC):
     """One line for `caplens metrics`."""
     aliases: ClassVar[tuple[str, ...]] = ()
     higher_is_better: ClassVar[bool] = True
-    percent: ClassVar[bool] = True
+    shown_as_percent: ClassVar[bool] = True
     """Whether people print this score times 100."""
     english_only: ClassVar[bool] = False
     """Whether captions in other languages get numbers that mean nothing; the result then has a note."""
@@ -147,6 +115,10 @@ class Metric(ABC):
                 f"{self.name} looks at the {kinds} and none was given: pass images= or videos=, "
                 "--images DIR, or an 'image' / 'video' column"
             )
+
+    def result(self, work: Workspace) -> Result:
+        """Return the result on these captions, computed once per workspace: how metrics build on metrics (spider)."""
+        return work.get_or_compute(("result", type(self), self.signature_parts()), lambda: self.compute(work))
 
     def compute(self, work: Workspace) -> Result:
         """Score every caption of the workspace."""

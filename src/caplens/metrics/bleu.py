@@ -9,7 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.metrics.base import Floats, Metric, Statistics, Workspace, register
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
 # coco-caption's guards against 0/0 and log 0; they are why a caption without any match scores about 1e-16 and not 0.

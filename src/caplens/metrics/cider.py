@@ -11,8 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from caplens.errors import InputError
-from caplens.metrics.base import Floats, Metric, Statistics, Workspace, register
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.idf import IdfSource, IdfTable, find_idf, idf_weights
 from caplens.text.ngrams import Corpus, Tokenizer, corpus_of, tokenizer_name
 

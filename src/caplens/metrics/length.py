@@ -1,10 +1,11 @@
-"""Length: how many words a caption has. Not a judgement, but often the reason for one."""
+"""Length: how many words a caption has. Not a judgment, but often the reason for one."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from caplens.metrics.base import Metric, Statistics, Workspace, register
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
 
@@ -16,7 +17,7 @@ class Length(Metric):
     needs = frozenset()
     paper = ""
     summary = "words per caption"
-    percent = False
+    shown_as_percent = False
 
     def __init__(self, *, tokenizer: Tokenizer = "ptb") -> None:
         self.tokenizer = tokenizer

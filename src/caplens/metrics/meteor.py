@@ -18,12 +18,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens import weights
-from caplens.details import Details, LazyDetails, Status, Word
-from caplens.errors import InputError
-from caplens.metrics.base import Floats, Metric, Progress, Statistics, Workspace, reference_counts, register, silent
+from caplens.core.details import Details, LazyDetails, Status, Word
+from caplens.core.errors import InputError
+from caplens.core.progress import Progress, silent
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, reference_counts, register
 from caplens.native._kernels import Meteor as Kernel
-from caplens.native._kernels import meteor_normalise
+from caplens.native._kernels import meteor_normalize
+from caplens.storage import weights
 from caplens.text import meteor_data, ptb
 from caplens.text.meteor_data import FUNCTION_WORDS, Indexes
 from caplens.text.ngrams import Tokenizer, tokenizer_name
@@ -56,7 +59,7 @@ class Meteor(Metric):
         references = work.captions.references or []
         indexes = self.indexes(work.progress)
         kernel = aligner(indexes)
-        captions = prepare([line.replace("|||", "") for line in self._tokenise(work.captions.candidates)])
+        captions = prepare([line.replace("|||", "") for line in self._tokenize(work.captions.candidates)])
         prepared = self._prepare_references(references)
         rows, best, long_captions = kernel.score(captions, prepared)
         used = [module for module in MODULES if _has(indexes, module)]
@@ -78,14 +81,14 @@ class Meteor(Metric):
     def corpus(self, sums: Floats, count: int) -> Floats:
         return self.scores(sums)
 
-    def _tokenise(self, texts: Sequence[str]) -> Sequence[str]:
+    def _tokenize(self, texts: Sequence[str]) -> Sequence[str]:
         if self.tokenizer == "ptb":
-            return ptb.tokenise(texts)
+            return ptb.tokenize(texts)
         return [" ".join(self.tokenizer(text)) for text in texts] if callable(self.tokenizer) else texts
 
     def _prepare_references(self, references: Sequence[Sequence[str]]) -> list[list[str]]:
         """All of them in one go. Three bars end a reference in METEOR's protocol, so they make two of one."""
-        lines = iter(self._tokenise([text for texts in references for text in texts]))
+        lines = iter(self._tokenize([text for texts in references for text in texts]))
         groups = [[part for _ in texts for part in next(lines).split("|||")] for texts in references]
         flat = iter(prepare([part for parts in groups for part in parts]))
         return [[next(flat) for _ in parts] for parts in groups]
@@ -106,12 +109,12 @@ class Meteor(Metric):
 
 
 def prepare(lines: Sequence[str]) -> list[str]:
-    """Tokenised lines as METEOR compares them: normalised, lower-case.
+    """Tokenized lines as METEOR compares them: normalized, lower-case.
 
     >>> prepare(["a man 's t-shirt", "the U.S. flag"])
     ["a man ' s t shirt", 'the us flag']
     """
-    return [line.lower() for line in meteor_normalise(list(lines))]
+    return [line.lower() for line in meteor_normalize(list(lines))]
 
 
 def words_of(line: str) -> list[str]:

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import MissingData
-from caplens.metrics.base import Floats, Statistics, Workspace, reference_counts, register
-from caplens.metrics.visual import VisualMetric
+from caplens.core.errors import MissingData
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics._visual import VisualMetric
+from caplens.metrics.base import Statistics, reference_counts, register
 
 
 @register
@@ -26,7 +28,7 @@ class MutualInformationDivergence(VisualMetric):
     needs = frozenset({"image", "references"})
     paper = "Kim et al. 2022, Mutual Information Divergence: A Unified Metric for Multimodal Generative Models"
     summary = "Mutual information of picture and caption under Gaussians fitted to the references."
-    percent = False
+    shown_as_percent = False
 
     RIDGE = 5e-4
     """Added to the covariances' diagonals: the value the authors advise for sets below 30,000 pairs."""
@@ -39,11 +41,11 @@ class MutualInformationDivergence(VisualMetric):
         return (
             *super().signature_parts(),
             ("ridge", f"{self.ridge:g}"),
-            ("prompt", repr(self.loaded().prompt.strip())),
+            ("prompt", repr(self.get_encoder().prompt.strip())),
         )
 
     def statistics(self, work: Workspace) -> Statistics:
-        from caplens.encoders.base import unit
+        from caplens.core.types import unit
 
         references = work.captions.references
         if references is None:
@@ -54,7 +56,7 @@ class MutualInformationDivergence(VisualMetric):
         rows, texts = _good_pairs(work, references, usable)
         if len(rows) < 2:
             raise MissingData(f"{self.name} needs at least two readable pictures with references")
-        prompt = self.loaded().prompt
+        prompt = self.get_encoder().prompt
         pictures = unit(seen.vectors)
         good_x, good_y = pictures[rows], unit(self.text_vectors(work, [prompt + text for text in texts]))
         candidates = unit(self.text_vectors(work, [prompt + text for text in work.captions.candidates]))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from caplens.metrics.base import Metric, Statistics, Workspace, register
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
 BETA = 1.2  # how much more recall counts than precision; coco-caption's value

@@ -10,16 +10,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caplens.details import Details
-from caplens.errors import InputError, MissingData
-from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
-from caplens.text.claims import Claims
+from caplens.core.details import Details
+from caplens.core.errors import InputError, MissingData
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.storage.weights import find, models, require
 from caplens.text.concepts import Claim, SceneGraph, matches
 from caplens.text.parse import LONGEST
-from caplens.text.ptb import tokenise
+from caplens.text.proposition_store import PropositionStore
+from caplens.text.ptb import tokenize
 from caplens.text.scenegraph import word_set
 from caplens.text.spice_jar import run_jar
-from caplens.weights import find, models, require
 
 WORDNET = "wordnet-3.0"  # as METEOR and the original use
 KINDS = {1: "object", 2: "attribute", 3: "relation"}
@@ -66,12 +67,12 @@ class Spice(Metric):
         self.jar = jar
         self.timeout = timeout
         self.memory = memory
-        self._claims: Claims | None = None
+        self._claims: PropositionStore | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_claims": None}  # a copy finds its parser again
 
-    def claims(self) -> Claims:
+    def claims(self) -> PropositionStore:
         """The parser with what it has parsed so far, found at the first call."""
         if self._claims is None:
             wanted = (os.fspath(self.parser), WORDNET)
@@ -79,7 +80,7 @@ class Spice(Metric):
             if missing:
                 names = " ".join(missing)
                 raise MissingData(f"{' and '.join(missing)} not on this machine yet: caplens weights fetch {names}")
-            self._claims = Claims(require(self.parser), require(WORDNET))
+            self._claims = PropositionStore(require(self.parser), require(WORDNET))
         return self._claims
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
@@ -90,7 +91,7 @@ class Spice(Metric):
     def statistics(self, work: Workspace) -> Statistics:
         captions = work.captions
         references = captions.references or []
-        flat = tokenise([*captions.candidates, *(text for texts in references for text in texts)])
+        flat = tokenize([*captions.candidates, *(text for texts in references for text in texts)])
         texts = iter(flat)
         candidates = [next(texts) for _ in captions.candidates]
         groups = [tuple(next(texts) for _ in row) for row in references]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from caplens.metrics.base import Metric, Statistics, Workspace, register
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, register
 from caplens.metrics.cider import CiderD
 from caplens.metrics.spice import Spice
 from caplens.text.idf import IdfSource
@@ -35,6 +36,6 @@ class Spider(Metric):
         )
 
     def statistics(self, work: Workspace) -> Statistics:
-        cider, spice = (work.result(metric) for metric in self._parts)
+        cider, spice = (metric.result(work) for metric in self._parts)
         rows = (cider.statistics + spice.statistics) / 2
         return Statistics(rows, details=spice.details, facts={"images": str(len(work.captions))})

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from caplens.metrics.base import Metric, Statistics, Workspace, reference_counts, register
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric, Statistics, reference_counts, register
 from caplens.native._kernels import wmd_nearest
 from caplens.text.ngrams import Tokenizer, tokenizer_name
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
 from caplens.text.vectors import load_vectors, vectors_name
 
@@ -77,7 +78,7 @@ class Wmd(Metric):
 
     def _tokens(self, texts: list[str]) -> list[list[str]]:
         if self.tokenizer == "ptb":
-            return [text.split(" ") if text else [] for text in tokenise(texts)]
+            return [text.split(" ") if text else [] for text in tokenize(texts)]
         split = str.split if self.tokenizer == "whitespace" else self.tokenizer
         return [list(split(text)) for text in texts]  # type: ignore[operator]
 

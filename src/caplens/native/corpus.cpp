@@ -19,7 +19,7 @@ References::References(nb::iterable groups, nb::object tokenizer) : tokenizer_(s
         ends_.push_back(members_.size());
         check_signals(ends_.size());
     }
-    tokens_.tokenise(texts, tokenizer_, vocabulary_);
+    tokens_.tokenize(texts, tokenizer_, vocabulary_);
 }
 
 NgramIndex::NgramIndex(std::shared_ptr<const References> references, const FrequencyTable* table)
@@ -161,7 +161,7 @@ Candidates::Candidates(std::shared_ptr<const References> references, nb::iterabl
         check_signals(texts_.size());
     }
     check_groups();
-    tokens_.tokenise(distinct, references_->tokenizer(), *vocabulary_);
+    tokens_.tokenize(distinct, references_->tokenizer(), *vocabulary_);
 }
 
 Candidates::Candidates(const TokenMap& map, std::span<const std::int64_t> ids, std::span<const std::int64_t> lengths,

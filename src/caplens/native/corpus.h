@@ -7,7 +7,7 @@
 
 namespace caplens {
 
-// The references of every image, tokenised once; never changes after it was made, so threads may share it.
+// The references of every image, tokenized once; never changes after it was made, so threads may share it.
 class References {
 public:
     References(nb::iterable groups, nb::object tokenizer);

@@ -13,7 +13,7 @@ namespace {
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// An uninitialised numpy array, and where its numbers go.
+// An uninitialized numpy array, and where its numbers go.
 template <class T>
 nb::object make_array(std::initializer_list<std::size_t> shape, T*& data) {
     std::size_t size = 1;

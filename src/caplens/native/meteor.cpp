@@ -1,4 +1,4 @@
-// Python's view of METEOR: normalise lines, score captions against references, explain one alignment, build the indexes.
+// Python's view of METEOR: normalize lines, score captions against references, explain one alignment, build the indexes.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
@@ -27,7 +27,7 @@ using Path = std::optional<std::filesystem::path>;
 using Lines = std::vector<std::string>;
 
 // Most captions are letters and spaces, and come back as the object they are.
-nb::list normalise_lines(const nb::list &lines) {
+nb::list normalize_lines(const nb::list &lines) {
     nb::list out;
     for (nb::handle line : lines) {
         if (!PyUnicode_Check(line.ptr())) throw nb::type_error("lines must be strings");
@@ -42,7 +42,7 @@ nb::list normalise_lines(const nb::list &lines) {
             char32_t c = PyUnicode_READ_CHAR(line.ptr(), static_cast<Py_ssize_t>(i));
             text[i] = c >= 0xD800 && c < 0xE000 ? 0xFFFD : c;  // half a character: no encoding can carry it
         }
-        std::u32string done = normalise(text);
+        std::u32string done = normalize(text);
         out.append(nb::steal(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, done.data(), static_cast<Py_ssize_t>(done.size()))));
     }
     return out;
@@ -133,7 +133,7 @@ namespace caplens {
 
 void bind_meteor(nb::module_ &m) {
     using namespace meteor;
-    m.def("meteor_normalise", &normalise_lines, "lines"_a);
+    m.def("meteor_normalize", &normalize_lines, "lines"_a);
     m.def("english_stem", &stem_word, "word"_a);
     nb::class_<Meteor>(m, "Meteor")
         .def(nb::init<Lines, const Path &, const Path &>(), "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none())

@@ -69,7 +69,7 @@ bool is_punctuation(std::string_view token) {
 
 }  // namespace
 
-void PtbTokeniser::read_ascii(std::string_view text) {
+void PtbTokenizer::read_ascii(std::string_view text) {
     classes_.resize(text.size());
     lowered_.resize(text.size());
     for (size_t i = 0; i < text.size(); ++i) {
@@ -79,7 +79,7 @@ void PtbTokeniser::read_ascii(std::string_view text) {
     }
 }
 
-void PtbTokeniser::read_utf8(std::string_view text) {
+void PtbTokenizer::read_utf8(std::string_view text) {
     classes_.clear();
     offsets_.clear();
     for (size_t at = 0; at < text.size();) {
@@ -96,7 +96,7 @@ void PtbTokeniser::read_utf8(std::string_view text) {
     offsets_.push_back(text.size());
 }
 
-void PtbTokeniser::tokenise(std::string_view utf8, std::vector<std::string_view>& tokens) {
+void PtbTokenizer::tokenize(std::string_view utf8, std::vector<std::string_view>& tokens) {
     tokens.clear();
     written_.clear();
     written_.reserve(utf8.size() * 6);  // the views must stay where they are

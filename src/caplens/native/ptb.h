@@ -1,4 +1,4 @@
-// The tokeniser of coco-caption: Penn Treebank tokens, lower-cased, punctuation dropped. See docs/tokeniser.md.
+// The tokenizer of coco-caption: Penn Treebank tokens, lower-cased, punctuation dropped. See docs/tokenizer.md.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace caplens {
 
 // Keep one per thread: the buffers are reused from caption to caption.
-class PtbTokeniser {
+class PtbTokenizer {
 public:
     // The kept tokens of ONE caption; views are valid until the next call. Any bytes are accepted.
-    void tokenise(std::string_view utf8, std::vector<std::string_view>& tokens);
+    void tokenize(std::string_view utf8, std::vector<std::string_view>& tokens);
 
 private:
     void read_ascii(std::string_view text);

@@ -1,4 +1,4 @@
-// Python's door to the tokeniser.
+// Python's door to the tokenizer.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace nb = nanobind;
 namespace caplens {
 
 // One string per caption, tokens joined by one space. Works in chunks: the GIL is held only to read and make strings.
-static nb::list ptb_tokenise(nb::list captions) {
+static nb::list ptb_tokenize(nb::list captions) {
     constexpr size_t chunk = 2048;
-    PtbTokeniser tokeniser;
+    PtbTokenizer tokenizer;
     std::vector<std::string_view> texts, tokens;
     std::vector<size_t> ends;
     std::string joined;
@@ -30,7 +30,7 @@ static nb::list ptb_tokenise(nb::list captions) {
         {
             nb::gil_scoped_release released;
             for (const std::string_view text : texts) {
-                tokeniser.tokenise(text, tokens);
+                tokenizer.tokenize(text, tokens);
                 for (size_t i = 0; i < tokens.size(); ++i) {
                     if (i > 0) joined += ' ';
                     joined += tokens[i];
@@ -48,6 +48,6 @@ static nb::list ptb_tokenise(nb::list captions) {
     return results;
 }
 
-void bind_ptb(nb::module_& m) { m.def("ptb_tokenise", &ptb_tokenise, nb::arg("captions")); }
+void bind_ptb(nb::module_& m) { m.def("ptb_tokenize", &ptb_tokenize, nb::arg("captions")); }
 
 }  // namespace caplens

@@ -75,7 +75,7 @@ Tokenizer::Tokenizer(nb::object choice) {
     choice_ = {name == "ptb" ? Choice::ptb : Choice::spaces, nb::none()};
 }
 
-void Tokens::tokenise(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary) {
+void Tokens::tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary) {
     std::vector<std::string_view> tokens;
     if (tokenizer.choice().kind == Tokenizer::Choice::callable) {
         std::vector<nb::object> owned;
@@ -94,11 +94,11 @@ void Tokens::tokenise(const TextSet& texts, const Tokenizer& tokenizer, Vocabula
         return;
     }
     const bool ptb = tokenizer.choice().kind == Tokenizer::Choice::ptb;
-    PtbTokeniser tokeniser;
+    PtbTokenizer ptb_tokenizer;
     for_each_row(texts.size(), [&](std::size_t text) {
         const std::string_view bytes = texts.view(static_cast<Id>(text));
         if (ptb)
-            tokeniser.tokenise(bytes, tokens);
+            ptb_tokenizer.tokenize(bytes, tokens);
         else
             split_at_spaces(bytes, tokens);
         add(tokens, vocabulary);

@@ -1,4 +1,4 @@
-// Python strings to token ids: every distinct text is tokenised once.
+// Python strings to token ids: every distinct text is tokenized once.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -60,7 +60,7 @@ private:
 // ROUGE sees *pieces*: tokens as they stand, and one empty token for an empty text, as split(" ") does.
 class Tokens {
 public:
-    void tokenise(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary);
+    void tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary);
 
     std::size_t size() const { return ends_.size(); }
     std::size_t total() const { return ids_.size(); }

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from caplens.captions import CaptionSet, Media, align, media_name
-from caplens.errors import InputError
+from caplens.core.captions import IMAGE_SUFFIXES, VIDEO_SUFFIXES, CaptionSet, Media, align, media_name
+from caplens.core.errors import InputError
 from caplens.readers import coco, folder, jsonl, table, webdataset
 from caplens.readers.rows import Row
-from caplens.vision import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 READERS = {
     ".json": coco.read,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.readers.rows import Row, check_text, check_texts, read_text, row_from_fields
 
 

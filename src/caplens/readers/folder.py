@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from caplens.errors import InputError
+from caplens.core.captions import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from caplens.core.errors import InputError
 from caplens.readers.rows import Row, read_text
-from caplens.vision import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 CAPTION_FILES = tuple(
     f"{stem}{suffix}" for stem in ("captions", "metadata") for suffix in (".jsonl", ".json", ".csv", ".tsv", ".parquet")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.readers.rows import Row, row_from_fields, text_lines
 
 

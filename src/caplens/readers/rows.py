@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from caplens.captions import Media
-from caplens.errors import InputError
+from caplens.core.captions import Media
+from caplens.core.errors import InputError
 
 # The first name is ours; the others are what common files call the same column.
 FIELD_NAMES = {

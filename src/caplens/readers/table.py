@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 from caplens.readers.rows import FIELD_NAMES, Row, read_bytes, row_from_fields, text_lines
 
 _LARGEST_CELL = 64 * 1024 * 1024

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from caplens.errors import InputError
+from caplens.core.captions import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from caplens.core.errors import InputError
 from caplens.readers.rows import Row, row_from_fields
-from caplens.vision import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 _TEXT_SUFFIXES = (".txt", ".caption", ".cap")
 

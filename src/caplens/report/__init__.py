@@ -1,5 +1,25 @@
-"""The outcome of an evaluation, and the ways to show it."""
+"""Draws results: pages, tables, plots. Importing it gives reports and explanations their `to_html`."""
 
-from caplens.report.report import Report
+from __future__ import annotations
 
-__all__ = ["Report"]
+from caplens.evaluation.explain import Explanation
+from caplens.evaluation.pages import register_page
+from caplens.evaluation.results import Report
+
+
+def _report_page(report: Report, title: str) -> str:
+    from caplens.report.html import render
+
+    return render(report, title)
+
+
+def _explanation_page(explanation: Explanation) -> str:
+    from caplens.report.explained import render
+
+    return render(explanation)
+
+
+register_page(Report, _report_page)
+register_page(Explanation, _explanation_page)
+
+__all__: list[str] = []

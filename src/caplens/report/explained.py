@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from caplens.errors import CaplensError
-from caplens.explanation import Explanation
+from caplens.core.errors import CaplensError
+from caplens.evaluation.explain import Explanation
 from caplens.report.html import fill
 from caplens.report.sample import shorten
 from caplens.report.thumbnails import thumbnail

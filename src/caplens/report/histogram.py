@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from caplens.metrics.base import Floats
+from caplens.core.types import Floats
 
 WIDTH, HEIGHT = 260, 54
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from caplens.details import AnyDetails, Details, read_details, reconcile
-from caplens.errors import InputError
-from caplens.files import json_text
+from caplens.core.details import AnyDetails, Details, read_details
+from caplens.core.errors import InputError
+from caplens.core.plain_json import json_text
+from caplens.evaluation.details import apply_verdict_rules
+from caplens.evaluation.reference_support import ReferenceSupport
+from caplens.evaluation.results import Report
 from caplens.report.histogram import HEIGHT, WIDTH, bars
-from caplens.report.report import Report
 from caplens.report.sample import EXTREMES, choose_rows, extremes, shorten
 from caplens.report.table import show_count, show_interval, show_number
 from caplens.report.thumbnails import thumbnails
-from caplens.support import SupportOf
 
 TEMPLATES = Path(__file__).parent / "templates"
 DETAILS_BUDGET = 4_000_000
@@ -82,16 +83,18 @@ def _metric_views(report: Report) -> list[dict[str, Any]]:
                 "name": result.name,
                 "summary": metric.summary,
                 "paper": metric.paper,
-                "score": show_number(result.score, metric.percent),
-                "scale": "×100" if metric.percent else "",
-                "interval": show_interval(intervals[result.name], metric.percent) if result.name in intervals else "",
+                "score": show_number(result.score, metric.shown_as_percent),
+                "scale": "×100" if metric.shown_as_percent else "",
+                "interval": show_interval(intervals[result.name], metric.shown_as_percent)
+                if result.name in intervals
+                else "",
                 "captions": show_count(result),
                 "signature": result.signature,
                 "notes": result.notes,
                 "bars": bars(result.scores),
-                "low": show_number(finite.min(), metric.percent) if len(finite) else "",
-                "high": show_number(finite.max(), metric.percent) if len(finite) else "",
-                "percent": metric.percent,
+                "low": show_number(finite.min(), metric.shown_as_percent) if len(finite) else "",
+                "high": show_number(finite.max(), metric.shown_as_percent) if len(finite) else "",
+                "percent": metric.shown_as_percent,
                 "higher_is_better": metric.higher_is_better,
             }
         )
@@ -115,7 +118,7 @@ def _data(report: Report, rows: list[int]) -> dict[str, Any]:
         "metrics": [
             {
                 "name": result.name,
-                "percent": result.metric.percent,
+                "percent": result.metric.shown_as_percent,
                 "higherIsBetter": result.metric.higher_is_better,
                 "scores": [_rounded(score) for score in result.scores[rows].tolist()],
                 "failures": {str(place[row]): reason for row, reason in result.failures.items() if row in place},
@@ -130,7 +133,7 @@ def _views(report: Report, order: list[int], place: dict[int, int]) -> list[dict
     """What explains the captions: the references, where a metric aligned with them, and every metric that explains."""
     sources: dict[str, Sequence[AnyDetails]] = {}
     if report.captions.references is not None and not ALIGNING.isdisjoint(report.results):
-        sources["the references"] = SupportOf(report.captions, order, _graphs(report))
+        sources["the references"] = ReferenceSupport(report.captions, order, _graphs(report))
     sources |= {result.name: result.details for result in report if result.details is not None}
     return [{"name": name, **_details(details, order, place, len(sources))} for name, details in sources.items()]
 
@@ -155,7 +158,7 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
 
 def _readable(entry: AnyDetails) -> Details:
     try:
-        return reconcile(read_details(entry))
+        return apply_verdict_rules(read_details(entry))
     except InputError as error:  # a plug-in's mistake must not cost the page
         return {"note": f"cannot be drawn: {error}"}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from caplens.report.report import Report
+from caplens.evaluation.results import Report
 
 MOST_ROWS = 5_000
 TEXT_BUDGET = 3_000_000

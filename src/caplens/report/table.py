@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from caplens.evaluation.results import Report
 from caplens.metrics.base import Result
-from caplens.report.report import Report
 
 SCORE_COLUMNS = ("metric", "score", "scale", "95 % interval", "captions")
 SCORE_NUMBERS = ("score", "95 % interval", "captions")
@@ -16,7 +16,7 @@ def score_rows(report: Report) -> list[list[str]]:
     intervals = report.intervals()
     rows = []
     for result in report:
-        percent = result.metric.percent
+        percent = result.metric.shown_as_percent
         bounds = intervals.get(result.name)
         rows.append(
             [

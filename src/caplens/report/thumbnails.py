@@ -7,8 +7,8 @@ import io
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from caplens.captions import CaptionSet
-from caplens.errors import CaplensError
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensError
 from caplens.vision.images import open_image
 from caplens.vision.video import Sampling, frames
 

@@ -7,8 +7,8 @@ import json
 import zipfile
 from pathlib import Path
 
-from caplens import weights
-from caplens.files import cache_folder
+from caplens.storage import weights
+from caplens.storage.paths import cache_folder
 from caplens.text.idf import IdfTable, build_idf
 
 CAPTIONS = "coco-captions-2014"

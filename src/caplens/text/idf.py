@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import InputError
-from caplens.files import write_tensors
+from caplens.core.errors import InputError
 from caplens.native._kernels import NgramIndex, TfIdf
+from caplens.storage.tensors import write_tensors
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
 FORMAT = "caplens-idf-1"
@@ -188,7 +188,7 @@ class Weights:
 
 def idf_weights(references: ReferenceIndex, table: IdfTable | None) -> Weights:
     """Weights of the n-grams of these references, counted over themselves or taken from a table."""
-    return references.once(
+    return references.get_or_compute(
         ("idf", None if table is None else table.checksum),
         lambda: _corpus_weights(references) if table is None else _table_weights(references, table),
     )

@@ -1,6 +1,6 @@
 """METEOR 1.5's English data as indexes that are mapped into memory: synonym sets and the paraphrase table.
 
-The indexes are built once, from the files METEOR comes with, and kept in the cache. Source and licence: docs/meteor.md.
+The indexes are built once, from the files METEOR comes with, and kept in the cache. Source and license: docs/meteor.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from caplens.errors import InputError
-from caplens.files import atomic_path, cache_folder
+from caplens.core.errors import InputError
 from caplens.native._kernels import ParaphraseBuilder, write_synonyms
+from caplens.storage.atomic import atomic_path
+from caplens.storage.paths import cache_folder
 
 Progress = Callable[[str, int, int], None]
 
@@ -61,9 +62,9 @@ def build(folder: Path, progress: Progress, *, own: bool = False) -> Indexes:
         raise InputError(f"neither {JAR} nor {TABLE} is there", where=str(folder))
     name = _fingerprint(jar, table) if own else "1.5"
     if jar is not None:
-        _once(_path("synonyms", name), lambda path: _build_synonyms(jar, path))
+        _get_or_compute(_path("synonyms", name), lambda path: _build_synonyms(jar, path))
     if table is not None:
-        _once(_path("paraphrases", name), lambda path: _build_paraphrases(table, path, progress))
+        _get_or_compute(_path("paraphrases", name), lambda path: _build_paraphrases(table, path, progress))
     return _existing(name)
 
 
@@ -89,7 +90,7 @@ def _fingerprint(*files: Path | None) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
-def _once(path: Path, make: Callable[[Path], None]) -> None:
+def _get_or_compute(path: Path, make: Callable[[Path], None]) -> None:
     """Make a file unless it exists. Of several processes one works and the others wait; nobody sees half a file."""
     if path.exists():
         return

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 from caplens.native._kernels import Candidates, NgramIndex, References, WordRuns
 
 if TYPE_CHECKING:
-    from caplens.metrics.base import Workspace
+    from caplens.core.workspace import Workspace
 
 Tokenizer = str | Callable[[str], Iterable[str]]
 """How text becomes words: "ptb" (what coco-caption does), "whitespace", or a callable that returns strings."""
@@ -37,7 +37,7 @@ def tokenizer_name(tokenizer: Tokenizer) -> str:
 
 
 class ReferenceIndex:
-    """The references of many images, tokenised, and what metrics derive from them; threads may share it."""
+    """The references of many images, tokenized, and what metrics derive from them; threads may share it."""
 
     def __init__(self, references: Iterable[Sequence[str]], tokenizer: Tokenizer = "ptb") -> None:
         self.tokenizer = tokenizer_name(tokenizer)
@@ -48,7 +48,7 @@ class ReferenceIndex:
     def __len__(self) -> int:
         return len(self.kernel)
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def get_or_compute(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made under this key, made now if it is the first time."""
         with self._lock:
             if key not in self._kept:
@@ -58,11 +58,11 @@ class ReferenceIndex:
     @property
     def ngrams(self) -> NgramIndex:
         """Every n-gram of the references, n = 1 to 4."""
-        return self.once("ngrams", lambda: NgramIndex(self.kernel))
+        return self.get_or_compute("ngrams", lambda: NgramIndex(self.kernel))
 
     def word_runs(self, whole_tokens: bool) -> WordRuns:
         r"""The words to count: tokens as they stand, or what ``\w+`` finds in them."""
-        return self.once(("word runs", whole_tokens), lambda: WordRuns(self.kernel, whole_tokens))
+        return self.get_or_compute(("word runs", whole_tokens), lambda: WordRuns(self.kernel, whole_tokens))
 
 
 class Corpus:
@@ -128,4 +128,4 @@ def corpus_of(work: Workspace, tokenizer: Tokenizer) -> Corpus:
         references = captions.references if captions.references is not None else [()] * len(captions)
         return Corpus.of(captions.candidates, references, tokenizer)
 
-    return work.once(("corpus", tokenizer), make)
+    return work.get_or_compute(("corpus", tokenizer), make)

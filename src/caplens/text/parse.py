@@ -1,8 +1,8 @@
 """Tags and dependencies of captions: the networks of spaCy's English pipelines, run without spaCy.
 
 A pipeline's files hold three networks. One gives each token a vector (hashed word features, then four convolutions over
-the neighbours), one reads a tag off that vector, one drives an arc-eager parser. Here they run over many captions at
-once, and because captions repeat themselves (a man in a …), every convolution is done once per distinct neighbourhood.
+the neighbors), one reads a tag off that vector, one drives an arc-eager parser. Here they run over many captions at
+once, and because captions repeat themselves (a man in a …), every convolution is done once per distinct neighborhood.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 from caplens.native._kernels import parse_arcs
 
 Floats = NDArray[np.float32]
@@ -120,7 +120,7 @@ class Parser:
             self._vectors = np.load(self.folder / "vocab" / "vectors", mmap_mode="r", allow_pickle=False)
 
     def parse(self, texts: Sequence[Sequence[str]]) -> Iterator[Parse]:
-        """Parse tokenised texts; those without a token too."""
+        """Parse tokenized texts; those without a token too."""
         some: list[tuple[str, ...]] = []
         tokens = 0
         for words in texts:
@@ -194,7 +194,7 @@ class Parser:
 
 
 class _Maxout:
-    """The largest of several linear maps, layer-normalised; as a convolution with a residual over three neighbours."""
+    """The largest of several linear maps, layer-normalized; as a convolution with a residual over three neighbors."""
 
     def __init__(self, weights: Floats, bias: Floats, gain: Floats, shift: Floats) -> None:
         self.width, self._pieces, inputs = weights.shape
@@ -216,7 +216,7 @@ class _Maxout:
         return best
 
     def convolve(self, vectors: Floats, ids: Ids, wanted: NDArray[np.bool_]) -> tuple[Floats, Ids]:
-        """New vectors of the distinct neighbourhoods, and which of them each wanted position has."""
+        """New vectors of the distinct neighborhoods, and which of them each wanted position has."""
         count = len(vectors)
         before, after = np.roll(ids, 1), np.roll(ids, -1)
         keys, new = np.unique(np.where(wanted, (before * count + ids) * count + after, 0), return_inverse=True)

@@ -1,20 +1,20 @@
-"""The tokeniser of coco-caption without Java: Penn Treebank tokens, lower-cased, punctuation dropped."""
+"""The tokenizer of coco-caption without Java: Penn Treebank tokens, lower-cased, punctuation dropped."""
 
 from collections.abc import Sequence
 
-from caplens.native._kernels import ptb_tokenise
+from caplens.native._kernels import ptb_tokenize
 
 
-def tokenise(texts: Sequence[str]) -> list[str]:
-    """Tokens of each text joined by one space: the strings pycocoevalcap's PTBTokenizer returns (docs/tokeniser.md).
+def tokenize(texts: Sequence[str]) -> list[str]:
+    """Tokens of each text joined by one space: the strings pycocoevalcap's PTBTokenizer returns (docs/tokenizer.md).
 
-    >>> tokenise(["A man's dog can't swim.", ""])
+    >>> tokenize(["A man's dog can't swim.", ""])
     ["a man 's dog ca n't swim", '']
     """
     try:
-        return ptb_tokenise(list(texts))
+        return ptb_tokenize(list(texts))
     except UnicodeEncodeError:
-        return ptb_tokenise([well_formed(text) for text in texts])
+        return ptb_tokenize([well_formed(text) for text in texts])
 
 
 def well_formed(text: str) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from caplens.errors import CaplensError, MissingData
-from caplens.files import cache_folder
+from caplens.core.errors import CaplensError, MissingData
+from caplens.storage.paths import cache_folder
 
 WHERE = (
     "download SPICE-1.0.zip from its project page, and put stanford-corenlp-3.6.0.jar and "

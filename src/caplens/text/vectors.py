@@ -16,9 +16,10 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens import weights
-from caplens.errors import InputError
-from caplens.files import cache_folder, write_atomically
+from caplens.core.errors import InputError
+from caplens.storage import weights
+from caplens.storage.atomic import write_atomically
+from caplens.storage.paths import cache_folder
 
 Array = NDArray[np.float32]
 

@@ -49,7 +49,7 @@ class WordNet:
         self._irregular: dict[Part, dict[str, tuple[str, ...]]] = {}
         for part in PARTS:
             lines = (root / f"index.{part}").read_text("utf-8").splitlines()
-            # The licence at the top of each file is indented.
+            # The license at the top of each file is indented.
             self._index[part] = {line[: line.index(" ")]: line for line in lines if not line.startswith(" ")}
             words = (line.split() for line in (root / f"{part}.exc").read_text("utf-8").splitlines())
             self._irregular[part] = {form: tuple(bases) for form, *bases in words}

@@ -38,7 +38,7 @@ def split_words(text: str) -> list[str]:
 
 def tagger() -> Path | None:
     """The folder of a parser that is on this machine."""
-    from caplens import weights
+    from caplens.storage import weights
 
     return next((path for name in PARSERS if (path := weights.find(name)) is not None), None)
 

@@ -15,13 +15,13 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 from caplens.captioning.aoanet import AoANet, AoANetConfig
-from caplens.captioning.captioner import Captioner, Sight
+from caplens.captioning.captioner import Captioner, FeatureSpec
 from caplens.captioning.decode import greedy, sample
+from caplens.captioning.reward import Reward
 from caplens.captioning.vocabulary import END, Vocabulary
+from caplens.core.progress import Progress, silent
 from caplens.metrics import load_metric
-from caplens.metrics.base import Progress, silent
-from caplens.reward import Reward
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Pictures:
 def train_captioner(
     pictures: Pictures,
     config: CaptionerConfig,
-    sight: Sight,
+    sight: FeatureSpec,
     folder: str | os.PathLike[str],
     progress: Progress = silent,
     start: Captioner | None = None,
@@ -76,22 +76,22 @@ def train_captioner(
     captioner = _new(pictures, config, sight) if start is None else replace(start, longest=config.longest)
     model, vocabulary = captioner.model, captioner.vocabulary
     run = TrainingRun(folder, {**asdict(config), **asdict(sight), "pictures": len(pictures.ids)})
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     first = 0
     if (saved := run.resume()) is not None:
         tensors, values = saved
         first = values["epoch"]
         model.load_state_dict({name: tensors[f"model.{name}"] for name in model.state_dict()})
-        restore_optimiser(optimiser, tensors)
+        restore_optimizer(optimizer, tensors)
         torch.set_rng_state(tensors["random"])
     total = config.cross_entropy_epochs + config.self_critical_epochs
     reward: Reward | None = None
     for epoch in range(first, total):
         model.train()
         shuffle = np.random.default_rng((config.seed, epoch))
-        _set_rate(optimiser, config, epoch)
+        _set_rate(optimizer, config, epoch)
         if epoch < config.cross_entropy_epochs:
-            loss = _cross_entropy_epoch(model, vocabulary, pictures, optimiser, shuffle, config, progress)
+            loss = _cross_entropy_epoch(model, vocabulary, pictures, optimizer, shuffle, config, progress)
             run.log(epoch=epoch + 1, cross_entropy=loss)
         else:
             reward = reward or Reward(
@@ -101,13 +101,13 @@ def train_captioner(
                 end=END,
                 end_counts=True,
             )
-            mean = _self_critical_epoch(model, pictures, optimiser, shuffle, config, reward, progress)
+            mean = _self_critical_epoch(model, pictures, optimizer, shuffle, config, reward, progress)
             run.log(epoch=epoch + 1, reward=mean)
         captioner.save(run.folder / "captioner.safetensors")  # first: a stop in between repeats the epoch
         run.save(
             {
                 **{f"model.{name}": tensor for name, tensor in model.state_dict().items()},
-                **optimiser_tensors(optimiser),
+                **optimizer_tensors(optimizer),
                 "random": torch.get_rng_state(),
             },
             {"epoch": epoch + 1},
@@ -116,7 +116,7 @@ def train_captioner(
     return captioner
 
 
-def _new(pictures: Pictures, config: CaptionerConfig, sight: Sight) -> Captioner:
+def _new(pictures: Pictures, config: CaptionerConfig, sight: FeatureSpec) -> Captioner:
     vocabulary = Vocabulary.from_captions((text for texts in pictures.references for text in texts), config.least_count)
     model = AoANet(
         AoANetConfig(
@@ -131,12 +131,12 @@ def _new(pictures: Pictures, config: CaptionerConfig, sight: Sight) -> Captioner
     return Captioner(model, vocabulary, sight, config.longest)
 
 
-def _set_rate(optimiser: torch.optim.Optimizer, config: CaptionerConfig, epoch: int) -> None:
+def _set_rate(optimizer: torch.optim.Optimizer, config: CaptionerConfig, epoch: int) -> None:
     """Cross entropy slows down evenly, epoch by epoch; the self-critical phase has one rate."""
     rate = config.self_critical_learning_rate
     if epoch < config.cross_entropy_epochs:
         rate = config.learning_rate * (1 - epoch / config.cross_entropy_epochs)
-    for group in optimiser.param_groups:
+    for group in optimizer.param_groups:
         group["lr"] = rate
 
 
@@ -150,7 +150,7 @@ def _cross_entropy_epoch(
     model: AoANet,
     vocabulary: Vocabulary,
     pictures: Pictures,
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
     shuffle: np.random.Generator,
     config: CaptionerConfig,
     progress: Progress,
@@ -166,7 +166,7 @@ def _cross_entropy_epoch(
         inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
         targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions])
         loss = functional.nll_loss(model(memory, inputs), targets.data)
-        _update(model, optimiser, loss)
+        _update(model, optimizer, loss)
         total, count = total + loss.item() * len(captions), count + len(captions)
         progress("cross entropy", number * config.batch, len(encoded))
     return total / count
@@ -175,7 +175,7 @@ def _cross_entropy_epoch(
 def _self_critical_epoch(
     model: AoANet,
     pictures: Pictures,
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
     shuffle: np.random.Generator,
     config: CaptionerConfig,
     reward: Reward,
@@ -196,14 +196,14 @@ def _self_critical_epoch(
             advantage = reward.self_critical(ids, drawn.words, plain.words)
         else:
             advantage = reward.leave_one_out(ids, drawn.words)
-        _update(model, optimiser, -(advantage[:, None] * drawn.log_probabilities).sum() / drawn.spoken.sum())
+        _update(model, optimizer, -(advantage[:, None] * drawn.log_probabilities).sum() / drawn.spoken.sum())
         total += float(reward(ids, drawn.words).sum()) / config.samples
         progress("self-critical", number * config.batch, len(pictures.ids))
     return total / len(pictures.ids)
 
 
-def _update(model: AoANet, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimiser.zero_grad(set_to_none=True)
+def _update(model: AoANet, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimiser.step()
+    optimizer.step()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from caplens.captioning.captioner import Captioner, Sight
-from caplens.encoders.base import Encoder, Vectors
+from caplens.captioning.captioner import Captioner, FeatureSpec
+from caplens.core.errors import InputError
+from caplens.core.progress import Progress, silent
+from caplens.core.types import Vectors
+from caplens.encoders.base import Encoder
 from caplens.encoders.load import load_encoder
-from caplens.errors import InputError
-from caplens.evaluation import evaluate
-from caplens.files import write_atomically
-from caplens.metrics.base import Progress, silent
+from caplens.evaluation.evaluate import evaluate
+from caplens.storage.atomic import write_atomically
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
 from caplens.training.pairs import picture_features, read_pairs
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 METRICS = ("cider-r", "cider-d", "rouge-l", "bleu-4")
 
 
-class GridSight:
+class GridFeatures:
     """An encoder's grids as features to train on."""
 
     def __init__(self, encoder: Encoder, side: int) -> None:
@@ -47,7 +48,7 @@ def grid_features(
 ) -> Tensor:
     """Grids of these pictures in half precision, from the folder where they are, else computed and kept there."""
     kept = folder / f"grid-{side}"
-    made = torch.from_numpy(picture_features(GridSight(encoder, side), images, names, kept, progress)).half()
+    made = torch.from_numpy(picture_features(GridFeatures(encoder, side), images, names, kept, progress)).half()
     if made.ndim != 3 or made.shape[1] != side**2:
         raise InputError(f"holds no grids of {side} by {side} cells", where=str(kept), remedy="give another --features")
     return made
@@ -69,7 +70,7 @@ def train_on_files(
     start = None if weights is None else Captioner.load(weights)
     seeing = load_encoder(encoder)
     side = config.grid if start is None else start.sight.side
-    sight = Sight(encoder, seeing.grid_identity, side)
+    sight = FeatureSpec(encoder, seeing.grid_identity, side)
     if start is not None and start.sight.identity != sight.identity:
         raise InputError(
             f"was trained on {start.sight.identity}, not on {sight.identity}",

@@ -14,20 +14,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.captions import CaptionSet
+from caplens.core.captions import CaptionSet
+from caplens.core.progress import Progress, silent
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.metrics.base import Floats, Progress, Workspace, silent
-from caplens.metrics.composite import (
-    ENCODER,
-    FEATURES,
-    MEANING,
-    PICTURE,
-    foreseen,
-    meaning,
-    picture_fit,
-)
-from caplens.metrics.manners import MANNERS, manners
-from caplens.metrics.network import Network, logistic
+from caplens.metrics._mlp import FeatureMLP, logistic
+from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness
+from caplens.metrics.caplens_score import ENCODER, FEATURES, MEANING, PICTURE, foreseen, meaning, picture_fit
 from caplens.training.composite_trials import (
     FEWEST,
     Captions,
@@ -41,7 +35,7 @@ from caplens.training.composite_trials import (
 )
 from caplens.training.corruptions import CORRUPTIONS
 from caplens.training.features import cached_features
-from caplens.training.run import TrainingRun
+from caplens.training.trainer import TrainingRun
 
 FACTORS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -55,7 +49,7 @@ class Material:
     """Trials with pictures: features of meaning, and the cosine with the picture."""
     gamed: Floats
     behaved: Floats
-    """Features of meaning and manners of honest captions, each followed by what was made of it."""
+    """Features of meaning and well_formedness of honest captions, each followed by what was made of it."""
     honest: Floats
     """Manners of the trials' captions."""
     bank: NDArray[np.float16]
@@ -89,7 +83,7 @@ def gather(
         return features(captions, "meaning", lambda work: meaning(work, bank))
 
     def of_manners(captions: CaptionSet) -> Floats:
-        return features(captions, "manners 10", manners)
+        return features(captions, "well_formedness 10", well_formedness)
 
     people = [people_trial(group, config) for group in groups]
     machines = [made for group in groups if (made := machine_trial(group, machine, config)) is not None]
@@ -105,8 +99,8 @@ def gather(
     )
 
 
-def fit(material: Material, config: CompositeConfig, leave_out: Sequence[str] = ()) -> Network:
-    """Meaning first, then the picture, then manners; a feature that is left out says nothing (ablation)."""
+def fit(material: Material, config: CompositeConfig, leave_out: Sequence[str] = ()) -> FeatureMLP:
+    """Meaning first, then the picture, then well_formedness; a feature that is left out says nothing (ablation)."""
     kept = np.array([name not in leave_out for name in FEATURES], dtype=np.float64)
     of_meaning, of_manners = kept[: len(MEANING)], kept[len(MEANING) + 1 :]
     model = fit_meaning([(trial, columns * of_meaning) for trial, columns in material.trials], config)
@@ -122,8 +116,8 @@ def fit(material: Material, config: CompositeConfig, leave_out: Sequence[str] = 
         np.concatenate([trial.weights() for trial, _ in material.trials]),
     )
     strict = fit_manners(model.logits(material.gamed * of_meaning), material.behaved * of_manners, honest, config)
-    rest = 1 + len(MANNERS)
-    return Network(
+    rest = 1 + len(WELL_FORMEDNESS)
+    return FeatureMLP(
         FEATURES,
         layers=((np.concatenate([model.weights, [weight], strict])[:, None], np.array([model.bias])),),
         low=np.concatenate([model.mean - model.spread, -np.ones(rest)]),
@@ -142,7 +136,7 @@ def train_composite(
     folder: str | os.PathLike[str],
     config: CompositeConfig | None = None,
     progress: Progress = silent,
-) -> Network:
+) -> FeatureMLP:
     """Fit the model on collections of captions; writes `caplens.safetensors` and the learning curve into the folder.
 
     The first caption of every picture in `usual`, none of which is in the collections, makes the bank. `images` is a
@@ -256,7 +250,7 @@ def fit_picture(model: Model, trials: Sequence[Trial], features: Floats, cosines
 
 @dataclass(frozen=True)
 class Honest:
-    """Captions of the trials, which pay where manners are too strict."""
+    """Captions of the trials, which pay where well_formedness are too strict."""
 
     logits: Floats
     behaved: Floats
@@ -264,14 +258,14 @@ class Honest:
     weights: Floats
 
     def cost(self, strict: Floats) -> Floats:
-        """Cross entropy of telling right from wrong ones, for each column of manners' weights."""
+        """Cross entropy of telling right from wrong ones, for each column of well_formedness' weights."""
         rude = (self.behaved < 0).any(axis=1)
         logits = self.logits[rude, None] + self.behaved[rude] @ strict
         return np.asarray(self.weights[rude] @ _cross_entropy(logits, self.right[rude, None]))
 
 
 def fit_manners(logits: Floats, behaved: Floats, honest: Honest, config: CompositeConfig) -> Floats:
-    """Weights of the manners with which an honest caption beats what was made of it."""
+    """Weights of the well_formedness with which an honest caption beats what was made of it."""
     each = 1 + len(CORRUPTIONS)
     lead = logits.reshape(-1, each)
     values = behaved.reshape(len(lead), each, -1)

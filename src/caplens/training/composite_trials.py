@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.captions import CaptionSet
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.errors import InputError
-from caplens.metrics.base import Floats
-from caplens.metrics.composite import ENCODER
+from caplens.metrics.caplens_score import ENCODER
 from caplens.training.corruptions import CORRUPTIONS
 
 Captions = Mapping[str, Sequence[str]]

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import fields
 from typing import TypeVar
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 
 Config = TypeVar("Config")
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from caplens.encoders.base import Vectors
+    from caplens.core.types import Vectors
 
 
 def symmetric_loss(pictures: Tensor, captions: Tensor, scale: Tensor | float) -> Tensor:

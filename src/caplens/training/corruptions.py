@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from caplens.text.ptb import tokenise
+from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
 
 GENERIC = (
@@ -51,7 +51,7 @@ def shuffle_words(honest: str, references: Sequence[str], random: np.random.Gene
 
 def list_objects(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
     """The content words that the references hold, as a list: all of them, or the few that most references have."""
-    texts = [set(text.split()) - STOP_WORDS for text in tokenise([honest, *references])]
+    texts = [set(text.split()) - STOP_WORDS for text in tokenize([honest, *references])]
     mentions = Counter(word for words in texts for word in sorted(words))
     count = 16 if random.random() < 0.5 else int(random.integers(3, 9))
     chosen = [word for word, _ in mentions.most_common(count)]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.encoders.base import Vectors
-from caplens.files import atomic_path, write_atomically
+from caplens.core.types import Vectors
+from caplens.storage.atomic import atomic_path, write_atomically
 from caplens.training.pairs import Frozen, Pairs, Progress, caption_features, picture_features, read_pairs
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ class EncoderConfig:
     captions_per_picture: int = 3
     warm_up: int = 50
     scale: float = 20.0
-    """1/τ at the start; it is learnt."""
+    """1/τ at the start; it is learned."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def train_heads(
     heads = new_heads(train, config)
     scale = torch.nn.Parameter(torch.tensor(math.log(config.scale)))
     parameters = [scale, *(p for head in heads.values() for p in head.parameters())]
-    optimiser = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
     per_epoch = math.ceil(len(train.names) / config.batch)
     steps = config.epochs * per_epoch
     pictures, texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
@@ -123,7 +123,7 @@ def train_heads(
             head.load_state_dict(_under(tensors, f"{side}."))
         with torch.no_grad():
             scale.copy_(tensors["logit_scale"])
-        restore_optimiser(optimiser, tensors)
+        restore_optimizer(optimizer, tensors)
         torch.set_rng_state(tensors["generator"])
     for epoch in range(first, config.epochs):
         total = 0.0
@@ -134,7 +134,7 @@ def train_heads(
             chosen = order[start : start + config.batch]
             step = epoch * per_epoch + number
             rate = min(1.0, (step + 1) / config.warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = config.learning_rate * rate
             seen = heads["image"](pictures[chosen])
             loss = torch.zeros(())
@@ -142,14 +142,14 @@ def train_heads(
                 rows = [_any_of(train.captions[index]) for index in chosen.tolist()]
                 loss = loss + symmetric_loss(seen, heads["text"](texts[rows]), scale.exp().clamp(max=100))
             loss = loss / (2 * config.captions_per_picture)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimizer.step()
             total += float(loss.detach()) * len(chosen)
         to_picture, to_caption = recall(*encode(heads, features["val"]), features["val"].owner)
         run.log(epoch=epoch + 1, loss=total / len(order), text_to_image=to_picture, image_to_text=to_caption)
         tensors = {f"{side}.{name}": value for side, head in heads.items() for name, value in head.state_dict().items()}
-        tensors |= {"logit_scale": scale, "generator": torch.get_rng_state(), **optimiser_tensors(optimiser)}
+        tensors |= {"logit_scale": scale, "generator": torch.get_rng_state(), **optimizer_tensors(optimizer)}
         run.save(tensors, {"epoch": epoch + 1})
         progress("epochs", epoch + 1, config.epochs)
     return heads

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from caplens.captions import CaptionSet
-from caplens.files import atomic_path, cache_folder
-from caplens.metrics.base import Floats
+from caplens.core.captions import CaptionSet
+from caplens.core.types import Floats
+from caplens.storage.atomic import atomic_path
+from caplens.storage.paths import cache_folder
 
 
 def cached_features(captions: CaptionSet, identity: str, compute: Callable[[CaptionSet], Floats]) -> Floats:

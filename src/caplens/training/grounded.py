@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.encoders.base import Encoder, Vectors, ahead
-from caplens.encoders.embed import Embedder
-from caplens.encoders.grounding import Spelt, picture_arrays, spell, token_table, word_mask
-from caplens.encoders.looks import Look
-from caplens.files import atomic_path
-from caplens.text.things import Things
+from caplens.core.types import Vectors
+from caplens.encoders.base import Encoder, ahead
+from caplens.encoders.embedder import Embedder
+from caplens.metrics.infometic.inference import WordPieces, picture_arrays, token_table, tokenize_words, word_mask
+from caplens.metrics.infometic.region_features import ImageRegions
+from caplens.storage.atomic import atomic_path
+from caplens.text.object_labels import ObjectLabels
 from caplens.text.words import Word, tag_words
 from caplens.training.pairs import PICTURES_PER_FILE, Progress, caption_features
 from caplens.vision.images import open_image
@@ -32,12 +33,12 @@ SURE = 0.3
 
 def region_features(
     encoder: Encoder, proposer: Proposer, images: Path, names: Sequence[str], folder: Path, progress: Progress
-) -> list[Look]:
-    """Look at every picture, and keep what was seen in `folder` in pieces: an interrupted run goes on where it was."""
+) -> list[ImageRegions]:
+    """Return the regions of every picture, kept in `folder` in pieces: an interrupted run goes on where it was."""
     from safetensors import safe_open
     from safetensors.numpy import save_file
 
-    looks: list[Look] = []
+    looks: list[ImageRegions] = []
     for start in range(0, len(names), PICTURES_PER_FILE):
         part = list(names[start : start + PICTURES_PER_FILE])
         path = folder / f"{start:06d}.safetensors"
@@ -52,7 +53,7 @@ def region_features(
         made = []
         for name, image in zip(part, ahead(lambda name: open_image(images / name), part, depth=8), strict=True):
             regions = choose_regions(proposer(image, Path(name).stem))
-            made.append(Look(regions, encoder.encode_regions(image, regions.boxes)))
+            made.append(ImageRegions(regions, encoder.encode_regions(image, regions.boxes)))
         packed, labels = pack_looks(made)
         with atomic_path(path) as temporary:
             save_file(packed, temporary, metadata={"about": json.dumps(about), "labels": json.dumps(labels)})
@@ -61,7 +62,7 @@ def region_features(
     return looks
 
 
-def pack_looks(looks: Sequence[Look]) -> tuple[dict[str, NDArray[np.generic]], list[list[str]]]:
+def pack_looks(looks: Sequence[ImageRegions]) -> tuple[dict[str, NDArray[np.generic]], list[list[str]]]:
     """As arrays end to end, in float16, and the labels."""
     arrays: dict[str, NDArray[np.generic]] = {
         "counts": np.array([len(look.regions) for look in looks]),
@@ -72,7 +73,7 @@ def pack_looks(looks: Sequence[Look]) -> tuple[dict[str, NDArray[np.generic]], l
     return arrays, [list(look.regions.labels) for look in looks]
 
 
-def unpack_looks(arrays: Mapping[str, NDArray[np.generic]], labels: list[list[str]]) -> list[Look]:
+def unpack_looks(arrays: Mapping[str, NDArray[np.generic]], labels: list[list[str]]) -> list[ImageRegions]:
     """The looks that were packed."""
     counts = arrays["counts"].astype(int)
     ends, vector_ends = np.cumsum(counts), np.cumsum(counts + 1)
@@ -82,7 +83,7 @@ def unpack_looks(arrays: Mapping[str, NDArray[np.generic]], labels: list[list[st
         regions = Regions(
             arrays["boxes"][inside].astype(np.float64), arrays["confidences"][inside].astype(np.float64), tuple(names)
         )
-        made.append(Look(regions, arrays["vectors"][vector_end - count - 1 : vector_end].astype(np.float32)))
+        made.append(ImageRegions(regions, arrays["vectors"][vector_end - count - 1 : vector_end].astype(np.float32)))
     return made
 
 
@@ -94,10 +95,10 @@ class Pictures:
     vectors: Vectors
     boxes: Vectors
     regions: Bools
-    looks: list[Look]
+    looks: list[ImageRegions]
 
     @classmethod
-    def of(cls, names: list[str], looks: list[Look], dimension: int) -> Pictures:
+    def of(cls, names: list[str], looks: list[ImageRegions], dimension: int) -> Pictures:
         arrays = [picture_arrays(look, dimension) for look in looks]
         vectors, boxes = np.stack([array.vectors for array in arrays]), np.stack([array.boxes for array in arrays])
         return cls(names, vectors, boxes, np.stack([array.regions for array in arrays]), looks)
@@ -109,7 +110,7 @@ class Captions:
 
     texts: list[str]
     words: list[list[Word]]
-    spelt: list[Spelt]
+    pieces: list[WordPieces]
     owner: Ints
     changed: Ints
     """The word that was replaced, -1 where none was."""
@@ -122,7 +123,7 @@ class Captions:
 
     def masks(self) -> Bools:
         """(captions, tokens): pieces of words."""
-        return np.stack([word_mask(text) for text in self.spelt])
+        return np.stack([word_mask(text) for text in self.pieces])
 
 
 class _Whole:
@@ -130,7 +131,7 @@ class _Whole:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self.tokenise = encoder.tokenise
+        self.tokenize = encoder.tokenize
         self.caption_features = encoder.encode_ids_whole
         self.pixels = encoder.pixels
         self.image_features = encoder.encode_pixels
@@ -150,7 +151,7 @@ def make_captions(
     return Captions(
         texts,
         words,
-        [spell(encoder, [word.text for word in listed]) for listed in words],
+        [tokenize_words(encoder, [word.text for word in listed]) for listed in words],
         np.array(owner, np.int64),
         np.full(len(texts), -1) if changed is None else np.array(changed, np.int64),
         np.stack([found[text] for text in texts]),
@@ -203,7 +204,7 @@ def pollute_all(
     return texts, owner, changed
 
 
-def mentioned(words: Sequence[Word], regions: Regions, things: Things, sure: float = SURE) -> tuple[Bools, Bools]:
+def mentioned(words: Sequence[Word], regions: Regions, things: ObjectLabels, sure: float = SURE) -> tuple[Bools, Bools]:
     """Weak labels: which regions have a name, and which of those names the caption's nouns can mean."""
     nouns = [word.text.lower() for word in words if word.tag.startswith("NN")]
     named = np.array(
@@ -219,13 +220,13 @@ def mentioned(words: Sequence[Word], regions: Regions, things: Things, sure: flo
 
 def lone_tokens(encoder: Encoder, *captions: Captions) -> tuple[Vectors, list[Ints]]:
     """The vector of every token, and each caption's rows in that table, padded."""
-    table = token_table(Embedder(encoder), [text.ids for group in captions for text in group.spelt])
-    return table.vectors, [np.stack([table.rows(text.ids) for text in group.spelt]) for group in captions]
+    table = token_table(Embedder(encoder), [text.ids for group in captions for text in group.pieces])
+    return table.vectors, [np.stack([table.rows(text.ids) for text in group.pieces]) for group in captions]
 
 
 def tagged(texts: Sequence[str]) -> list[list[Word]]:
     """Words of captions for training, which needs the tags."""
-    from caplens.errors import MissingData
+    from caplens.core.errors import MissingData
     from caplens.text.words import PARSERS, tagger
 
     if tagger() is None:

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from caplens.encoders.base import Vectors
-from caplens.encoders.fusion import Fusion, FusionScores, heads_of
-from caplens.training.infometic_tensors import MOST_WORDS, CaptionTensors, Side
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.core.types import Vectors
+from caplens.metrics.infometic.network import FusionScores, InfoMeticNetwork, heads_of
+from caplens.training.infometic_tensors import MOST_WORDS, CaptionTensors, SplitTensors
+from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 if TYPE_CHECKING:
     from caplens.training.grounded import Ints
@@ -54,11 +54,11 @@ class InfoMeticConfig:
     at_beta: float = 6.0
     """Weight of words being on their side of β."""
     scale: float = 5.0
-    """1/τ at the start; it is learnt."""
+    """1/τ at the start; it is learned."""
     batch: int = 12
     group: int = 6
     """Similar pictures that come together; 1 gives random batches."""
-    neighbours: int = 30
+    neighbors: int = 30
     fine_batch: int = 64
     steps: int = 2400
     warm_up: int = 40
@@ -73,13 +73,13 @@ LEAST_ALPHA = 0.1  # β
 SHARPNESS = 4.0
 """How steeply a word's loss rises on the wrong side of β."""
 FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 13))
-"""Scales of the learnt scores that are tried at the end, as multiples of what was learnt."""
+"""Scales of the learned scores that are tried at the end, as multiples of what was learned."""
 
 
-def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, scale: float) -> Fusion:
+def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, scale: float) -> InfoMeticNetwork:
     """An untrained network that begins near InfoCLIP: attention as the encoder's cosines, blocks that add little."""
     torch.manual_seed(config.seed)
-    fusion = Fusion(width, heads_of(width), config.intra_layers, config.inter_layers, projection)
+    fusion = InfoMeticNetwork(width, heads_of(width), config.intra_layers, config.inter_layers, projection)
     with torch.no_grad():
         for name, parameter in fusion.named_parameters():
             if name.endswith(("out_proj.weight", "c_proj.weight")):
@@ -94,7 +94,9 @@ def new_fusion(projection: Tensor | None, width: int, config: InfoMeticConfig, s
 class Losses:
     """The training tasks over one split."""
 
-    def __init__(self, fusion: Fusion, tokens: Tensor, side: Side, config: InfoMeticConfig, scale: float) -> None:
+    def __init__(
+        self, fusion: InfoMeticNetwork, tokens: Tensor, side: SplitTensors, config: InfoMeticConfig, scale: float
+    ) -> None:
         self.fusion, self.tokens, self.side, self.config, self.scale = fusion, tokens, side, config, scale
 
     def score(
@@ -213,7 +215,7 @@ def disagreement(scores: Tensor, wanted: Tensor) -> Tensor:
 class Sampler:
     """Draws batches; all of its randomness is one generator."""
 
-    side: Side
+    side: SplitTensors
     config: InfoMeticConfig
     generator: torch.Generator
     grounded: Ints = field(init=False)
@@ -230,7 +232,7 @@ class Sampler:
         chosen: list[int] = []
         while len(chosen) < self.config.batch:
             seed = self.draw(count)
-            near = side.neighbours[seed]
+            near = side.neighbors[seed]
             others = [int(near[self.draw(len(near))]) for _ in range(self.config.group - 1)]
             chosen += [picture for picture in dict.fromkeys([seed, *others]) if picture not in chosen]
         chosen = chosen[: self.config.batch]
@@ -253,10 +255,10 @@ class Sampler:
 
 
 def train_fusion(
-    fusion: Fusion,
+    fusion: InfoMeticNetwork,
     tokens: Vectors,
-    train: Side,
-    val: Side,
+    train: SplitTensors,
+    val: SplitTensors,
     config: InfoMeticConfig,
     scale: float,
     run: TrainingRun,
@@ -268,7 +270,7 @@ def train_fusion(
     sampler = Sampler(train, config, generator)
     losses, held_out = (Losses(fusion, table, side, config, scale) for side in (train, val))
     trained = [parameter for parameter in fusion.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = torch.optim.AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
     best = {name: tensor.clone() for name, tensor in fusion.state_dict().items()}
     state = {"step": 0, "best step": 0, "best loss": math.inf}
     saved = run.resume()
@@ -276,7 +278,7 @@ def train_fusion(
         tensors, state = saved
         fusion.load_state_dict({name.removeprefix("now."): t for name, t in tensors.items() if name.startswith("now.")})
         best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
-        restore_optimiser(optimiser, tensors)
+        restore_optimizer(optimizer, tensors)
         generator.set_state(tensors["generator"])
     while state["step"] < config.steps:
         if state["step"] - state["best step"] >= config.patience * config.validate_every:
@@ -285,15 +287,15 @@ def train_fusion(
         for _ in range(config.validate_every):
             step = state["step"]
             rate = min(1.0, (step + 1) / config.warm_up) * 0.5 * (1 + math.cos(math.pi * step / config.steps))
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = config.learning_rate * rate
             fine = config.fine_grained and step % (config.coarse_per_fine + 1) == config.coarse_per_fine
             made = losses.fine(*sampler.fine()) if fine else losses.coarse(*sampler.coarse())
             loss = torch.stack(list(made.values())).sum()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(trained, 1.0)
-            optimiser.step()
+            optimizer.step()
             with torch.no_grad():
                 fusion.logit_scale.clamp_(max=math.log(100))
             total += float(loss.detach())
@@ -305,7 +307,7 @@ def train_fusion(
         run.log(step=state["step"], train=total / config.validate_every, **reached)
         kept = {f"now.{name}": tensor for name, tensor in fusion.state_dict().items()}
         kept |= {f"best.{name}": tensor for name, tensor in best.items()}
-        run.save({**kept, **optimiser_tensors(optimiser), "generator": generator.get_state()}, state)
+        run.save({**kept, **optimizer_tensors(optimizer), "generator": generator.get_state()}, state)
         progress("steps", int(state["step"]), config.steps)
     fusion.load_state_dict(best)
     if config.graded:
@@ -315,7 +317,7 @@ def train_fusion(
 
 
 def weigh(losses: Losses, config: InfoMeticConfig, batches: int = 40) -> None:
-    """Set the scale of the learnt scores to what agrees best with grades on validation photos, beside the cosine.
+    """Set the scale of the learned scores to what agrees best with grades on validation photos, beside the cosine.
 
     The encoder knows its training pictures too well: there its cosine needs less help than on others.
     """
@@ -369,13 +371,13 @@ def settings(config: InfoMeticConfig) -> dict[str, Any]:
     return asdict(config)
 
 
-def write_weights(fusion: Fusion, path: Path, about: dict[str, Any]) -> None:
+def write_weights(fusion: InfoMeticNetwork, path: Path, about: dict[str, Any]) -> None:
     """The network in float16, in the released layout, with what has to be known about it."""
     import json
 
     from safetensors.torch import save_file
 
-    from caplens.files import atomic_path
+    from caplens.storage.atomic import atomic_path
 
     tensors = {name: tensor.detach().half().contiguous() for name, tensor in fusion.state_dict().items()}
     with atomic_path(path) as temporary:

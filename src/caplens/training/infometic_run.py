@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from caplens import weights
-from caplens.encoders.base import Encoder, Vectors, unit
+from caplens.core.types import Vectors, unit
+from caplens.encoders.base import Encoder
 from caplens.encoders.load import load_encoder
-from caplens.text.things import Things
+from caplens.storage import weights
+from caplens.text.object_labels import ObjectLabels
 from caplens.training.grounded import (
     Captions,
     Pictures,
@@ -25,9 +26,9 @@ from caplens.training.grounded import (
     tagged,
 )
 from caplens.training.infometic import InfoMeticConfig, new_fusion, train_fusion, write_weights
-from caplens.training.infometic_tensors import Side, make_side, principal_projection
+from caplens.training.infometic_tensors import SplitTensors, make_split_tensors, principal_projection
 from caplens.training.pairs import Progress, read_pairs
-from caplens.training.run import TrainingRun
+from caplens.training.trainer import TrainingRun
 from caplens.vision.regions import CLUSTERS, make_proposer
 
 WORDNET = "wordnet-3.0"
@@ -58,9 +59,9 @@ def load_splits(
     wanted: Sequence[str] = ("train", "val"),
     seed: int = 0,
 ) -> dict[str, Split]:
-    """Splits with everything that is learnt from; features are kept in `folder`."""
+    """Splits with everything that is learned from; features are kept in `folder`."""
     pairs = read_pairs(captions, more_captions)
-    proposer, things = make_proposer(regions), Things(weights.require(WORDNET))
+    proposer, things = make_proposer(regions), ObjectLabels(weights.require(WORDNET))
     made: dict[str, Split] = {}
     frequent: dict[str, list[str]] = {}
     for name in ("train", *(split for split in wanted if split != "train")):
@@ -68,7 +69,7 @@ def load_splits(
         texts = [text for found in listed.values() for text in found]
         words = tagged(texts)
         owner = [number for number, found in enumerate(listed.values()) for _ in found]
-        if name == "train":  # what is frequent is learnt from training captions
+        if name == "train":  # what is frequent is learned from training captions
             frequent = frequent_words(words)
             if name not in wanted:
                 continue
@@ -130,10 +131,10 @@ def train_infometic(
     narrow = config.width < loaded.dimension
     projection = principal_projection(projection_samples(splits["train"], tokens), config.width) if narrow else None
     fusion = new_fusion(projection, config.width if narrow else loaded.dimension, config, loaded.scale)
-    sides: dict[str, Side] = {}
+    sides: dict[str, SplitTensors] = {}
     for place, (name, split) in enumerate(splits.items()):
         plain, wrong = rows[2 * place : 2 * place + 2]
-        sides[name] = make_side(
+        sides[name] = make_split_tensors(
             split.pictures,
             split.captions,
             plain,

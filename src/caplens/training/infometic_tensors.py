@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from caplens.encoders.base import Vectors, unit
+from caplens.core.types import Vectors, unit
 
 if TYPE_CHECKING:
-    from caplens.encoders.fusion import Fusion
+    from caplens.metrics.infometic.network import InfoMeticNetwork
     from caplens.training.grounded import Captions, Ints, Pictures
     from caplens.training.infometic import InfoMeticConfig
 
@@ -42,7 +42,7 @@ class CaptionTensors:
 
 
 @dataclass(frozen=True)
-class Side:
+class SplitTensors:
     """One split as tensors."""
 
     regions: Tensor
@@ -59,16 +59,16 @@ class Side:
     """Rows of every picture's captions."""
     said: Tensor
     """(pictures, width of the encoder): the sum of its captions' unit vectors."""
-    neighbours: Ints
+    neighbors: Ints
     """(pictures, nearest): similar pictures."""
 
 
-def caption_tensors(captions: Captions, rows: Ints, fusion: Fusion) -> CaptionTensors:
+def caption_tensors(captions: Captions, rows: Ints, fusion: InfoMeticNetwork) -> CaptionTensors:
     """As tensors, whole vectors projected."""
     words = np.full(rows.shape, MOST_WORDS)
     right = np.zeros((len(rows), MOST_WORDS), bool)
     wrong = np.zeros_like(right)
-    for row, (text, found, changed) in enumerate(zip(captions.spelt, captions.words, captions.changed, strict=True)):
+    for row, (text, found, changed) in enumerate(zip(captions.pieces, captions.words, captions.changed, strict=True)):
         places = np.array(text.words)
         words[row, : len(places)] = np.where((places >= 0) & (places < MOST_WORDS), places, MOST_WORDS)
         kept = {int(place) for place in places if 0 <= place < MOST_WORDS}
@@ -87,22 +87,22 @@ def caption_tensors(captions: Captions, rows: Ints, fusion: Fusion) -> CaptionTe
     )
 
 
-def make_side(
+def make_split_tensors(
     pictures: Pictures,
     captions: Captions,
     rows: Ints,
     polluted: Captions,
     polluted_rows: Ints,
     mentioned: np.ndarray[Any, np.dtype[np.bool_]],
-    fusion: Fusion,
+    fusion: InfoMeticNetwork,
     config: InfoMeticConfig,
-) -> Side:
+) -> SplitTensors:
     """Everything the losses read, projected once: the projection is fixed."""
     vectors = fusion.project(torch.from_numpy(pictures.vectors))
     regions = vectors.clone()
     if not config.whole_image:
         regions[:, 0] = 0
-    return Side(
+    return SplitTensors(
         regions,
         torch.from_numpy(pictures.boxes),
         torch.from_numpy(pictures.regions),
@@ -115,7 +115,7 @@ def make_side(
         torch.zeros(len(pictures.names), captions.vectors.shape[1]).index_add_(
             0, torch.from_numpy(captions.owner), functional.normalize(torch.from_numpy(captions.vectors), dim=-1)
         ),
-        nearest(pictures.vectors[:, 0], config.neighbours),
+        nearest(pictures.vectors[:, 0], config.neighbors),
     )
 
 

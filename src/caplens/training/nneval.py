@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.captions import CaptionSet
-from caplens.errors import InputError
-from caplens.metrics.base import Floats, Progress, Workspace, silent
-from caplens.metrics.network import Network
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
+from caplens.core.progress import Progress, silent
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics._mlp import FeatureMLP
 from caplens.metrics.nneval import FEATURES, HIDDEN, nneval_features
 from caplens.training.features import cached_features
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 Labels = NDArray[np.float32]
 
@@ -101,7 +103,7 @@ def train_nneval(
     config: NNEvalConfig | None = None,
     progress: Progress = silent,
     leave_out: Sequence[str] = (),
-) -> Network:
+) -> FeatureMLP:
     """Train, or go on where the folder's checkpoint stands; writes `nneval.safetensors` into the folder."""
     config = config or NNEvalConfig()
     captions, labels = training_set(human, machine, config)
@@ -131,8 +133,8 @@ def fit(
     run: TrainingRun,
     config: NNEvalConfig,
     progress: Progress = silent,
-) -> Network:
-    """Minimise cross entropy; keep the epoch whose scores agree best (Kendall's τ) with the ratings."""
+) -> FeatureMLP:
+    """Minimize cross entropy; keep the epoch whose scores agree best (Kendall's τ) with the ratings."""
     import torch
     from scipy.stats import kendalltau
 
@@ -149,21 +151,21 @@ def fit(
         torch.nn.init.zeros_(layer.bias)
         if config.monotone:
             layer.weight.data.abs_()
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=config.decay)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=config.decay)
     best: dict[str, torch.Tensor] = {}
     values: dict[str, Any] = {"epoch": 0, "best": -1.0, "best_epoch": 0}
     if (saved := run.resume()) is not None:
         tensors, values = saved
         model.load_state_dict({name: tensors[f"model.{name}"] for name in model.state_dict()})
         best = {name.removeprefix("best."): value for name, value in tensors.items() if name.startswith("best.")}
-        restore_optimiser(optimiser, tensors)
+        restore_optimizer(optimizer, tensors)
 
-    def as_network(state: Mapping[str, torch.Tensor]) -> Network:
+    def as_network(state: Mapping[str, torch.Tensor]) -> FeatureMLP:
         layers = tuple(
             (state[f"{place}.weight"].numpy().T.astype(np.float64), state[f"{place}.bias"].numpy().astype(np.float64))
             for place in (0, 2, 4)
         )
-        return Network(FEATURES, layers, low, high, usual=features.mean(axis=0))
+        return FeatureMLP(FEATURES, layers, low, high, usual=features.mean(axis=0))
 
     for epoch in range(values["epoch"], config.epochs):
         if epoch - values["best_epoch"] > config.patience:
@@ -173,9 +175,9 @@ def fit(
         for start in range(0, len(order), config.batch):
             rows = order[start : start + config.batch]
             loss = torch.nn.functional.binary_cross_entropy_with_logits(model(inputs[rows])[:, 0], wanted[rows])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimizer.step()
             if config.monotone:
                 for layer in linear:
                     layer.weight.data.clamp_(min=0)
@@ -192,7 +194,7 @@ def fit(
             {
                 **{f"model.{name}": value for name, value in state.items()},
                 **{f"best.{name}": value for name, value in best.items()},
-                **optimiser_tensors(optimiser),
+                **optimizer_tensors(optimizer),
             },
             values,
         )

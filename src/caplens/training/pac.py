@@ -19,11 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from caplens.encoders.base import Vectors
+from caplens.core.types import Vectors
 from caplens.training.contrastive import TrainableHead, symmetric_loss
 from caplens.training.encoder import EncoderConfig, Features
 from caplens.training.pairs import Progress
-from caplens.training.run import TrainingRun, optimiser_tensors, restore_optimiser
+from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 if TYPE_CHECKING:
     from caplens.encoders.clip import ClipEncoder
@@ -98,7 +98,7 @@ def tune(
     torch.manual_seed(config.seed)
     modules = nn.ModuleDict(dict(projections))
     parameters = [parameter for parameter in modules.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.AdamW(parameters, lr=config.learning_rate)
+    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate)
     data = {name: torch.from_numpy(rows) for name, rows in _inputs(train, generated).items() if rows is not None}
     best = {name: value.clone() for name, value in modules.state_dict().items()}
     lowest, found_at, first = validation_loss(modules, val, scale, config.batch), 0, 0
@@ -110,7 +110,7 @@ def tune(
             {name.removeprefix("now."): t for name, t in tensors.items() if name.startswith("now.")}
         )
         best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
-        restore_optimiser(optimiser, tensors)
+        restore_optimizer(optimizer, tensors)
         torch.set_rng_state(tensors["generator"])
     iteration, total = first, 0.0
     while iteration < config.most_iterations and iteration - found_at < config.patience:
@@ -119,10 +119,10 @@ def tune(
             [int(train.captions[row][int(torch.randint(len(train.captions[row]), ()))]) for row in rows]
         )
         loss = _loss(modules, data, rows, captions, scale, config, processes)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         _average_gradients(parameters, processes)
-        optimiser.step()
+        optimizer.step()
         total += float(loss.detach())
         iteration += 1
         if iteration % config.check_every:
@@ -135,7 +135,7 @@ def tune(
             run.log(iteration=iteration, loss=total / config.check_every, validation_loss=current)
             kept = {f"now.{name}": value for name, value in modules.state_dict().items()}
             kept |= {f"best.{name}": value for name, value in best.items()}
-            kept |= {"generator": torch.get_rng_state(), **optimiser_tensors(optimiser)}
+            kept |= {"generator": torch.get_rng_state(), **optimizer_tensors(optimizer)}
             run.save(kept, {"iteration": iteration, "lowest": lowest, "found at": found_at})
             progress("iterations without a better loss", iteration - found_at, config.patience)
         total = 0.0

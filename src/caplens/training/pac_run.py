@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from caplens.encoders.base import Vectors
+from caplens.core.errors import InputError
+from caplens.core.types import Vectors
 from caplens.encoders.clip import ClipEncoder, load_clip
 from caplens.encoders.clip_layouts import from_hub
 from caplens.encoders.embedded import SHIPPED, Backbones, EmbeddedEncoder, heads_path, read_heads
-from caplens.errors import InputError
-from caplens.files import atomic_path
+from caplens.storage.atomic import atomic_path
 from caplens.training.encoder import Features, load_features, save_heads
 from caplens.training.pac import Generated, PacConfig, clip_projections, head_projections, tune
 from caplens.training.pairs import Frozen, Progress, caption_features, picture_features, read_pairs
 from caplens.training.positives import changed_picture, read_generated, retrieved_captions
-from caplens.training.run import TrainingRun
+from caplens.training.trainer import TrainingRun
 
 
 def train_pac(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from caplens.encoders.base import Vectors, ahead, length_batches
-from caplens.errors import InputError
-from caplens.files import atomic_path
+from caplens.core.errors import InputError
+from caplens.core.types import Vectors
+from caplens.encoders.base import ahead, length_batches
+from caplens.storage.atomic import atomic_path
 from caplens.vision.images import open_image
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class FrozenSight(Protocol):
 class Frozen(FrozenSight, Protocol):
     """Towers up to the layer that is trained: CLIP before its projections, the embedded encoder before its heads."""
 
-    def tokenise(self, text: str) -> tuple[list[int], bool]: ...
+    def tokenize(self, text: str) -> tuple[list[int], bool]: ...
     def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors: ...
 
 
@@ -152,7 +153,7 @@ def caption_features(frozen: Frozen, texts: Sequence[str], path: Path, progress:
         with safe_open(path, "np") as file:
             if file.metadata()["texts"] == key:
                 return dict(zip(distinct, file.get_tensor("features").astype(np.float32), strict=True))
-    ids = [tuple(frozen.tokenise(text)[0]) for text in distinct]
+    ids = [tuple(frozen.tokenize(text)[0]) for text in distinct]
     found: dict[tuple[int, ...], Vectors] = {}
     for batch in length_batches(sorted(set(ids), key=lambda one: (len(one), one))):
         found.update(zip(batch, frozen.caption_features(batch), strict=True))

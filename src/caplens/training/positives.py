@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.encoders.base import Vectors, unit
-from caplens.errors import InputError, MissingData
-from caplens.files import atomic_path
+from caplens.core.errors import InputError, MissingData
+from caplens.core.types import Vectors, unit
+from caplens.storage.atomic import atomic_path
 from caplens.vision.images import open_image
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def load_captioner(source: str) -> tuple[Any, Any]:
         from transformers import AutoProcessor, BlipForConditionalGeneration
     except ImportError:
         raise MissingData("generating captions needs transformers: pip install 'caplens[clip]'") from None
-    from caplens import weights
+    from caplens.storage import weights
 
     folder = weights.require(source)
     return BlipForConditionalGeneration.from_pretrained(folder).eval(), AutoProcessor.from_pretrained(folder)
@@ -122,7 +122,7 @@ def load_generator(source: str) -> Any:
         from diffusers import StableDiffusionPipeline
     except ImportError:
         raise MissingData("generating pictures needs diffusers: pip install 'caplens[generate]'") from None
-    from caplens import weights
+    from caplens.storage import weights
 
     return StableDiffusionPipeline.from_pretrained(weights.require(source))
 
@@ -132,7 +132,7 @@ def retrieved_captions(
 ) -> list[int]:
     """For every picture a caption of its nearest picture in the other half: the row of that caption in `texts`.
 
-    Halves are set by name, so that no picture finds itself. Of the neighbour's captions the most typical one is taken:
+    Halves are set by name, so that no picture finds itself. Of the neighbor's captions the most typical one is taken:
     the one closest to the others.
     """
     half = np.array([zlib.crc32(name.encode()) & 1 for name in names], bool)

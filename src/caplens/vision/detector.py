@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import MissingData
+from caplens.core.errors import MissingData
 
 if TYPE_CHECKING:
     from PIL.Image import Image

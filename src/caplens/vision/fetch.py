@@ -9,7 +9,7 @@ import ssl
 import time
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from caplens.errors import InputError
+from caplens.core.errors import InputError
 
 MOST_BYTES = 50 * 1024 * 1024
 MOST_SECONDS = 20.0

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.captions import BinarySource, Media, media_name
-from caplens.errors import InputError
+from caplens.core.captions import BinarySource, Media, media_name
+from caplens.core.errors import InputError
 from caplens.vision.fetch import fetch, is_url
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.errors import InputError, MissingData
+from caplens.core.errors import InputError, MissingData
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -124,8 +124,8 @@ class DetectorProposer:
     _detector: Detector | None = field(default=None, repr=False)
 
     def __call__(self, image: Image, image_id: str) -> Regions:
+        from caplens.storage.weights import require
         from caplens.vision.detector import Detector
-        from caplens.weights import require
 
         self._detector = self._detector or Detector(require("efficientdet-lite0"))
         boxes, confidences, classes = self._detector.raw(image)
@@ -189,7 +189,7 @@ class TransformersProposer:
             from transformers import AutoImageProcessor, AutoModelForObjectDetection
         except ImportError:
             raise MissingData("this detector needs torch and transformers: pip install 'caplens[clip]'") from None
-        from caplens.weights import require
+        from caplens.storage.weights import require
 
         if self._model is None:
             folder = str(require(self.weights))

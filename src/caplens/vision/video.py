@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from caplens.captions import BinarySource, Media, media_name
-from caplens.errors import InputError, MissingData
+from caplens.core.captions import BinarySource, Media, media_name
+from caplens.core.errors import InputError, MissingData
 from caplens.vision.fetch import is_url
 from caplens.vision.images import MOST_PIXELS, first_line, read_media
 

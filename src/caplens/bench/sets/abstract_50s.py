@@ -9,8 +9,8 @@ import numpy as np
 
 from caplens.bench.base import DRAWS, SEED, RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import PairFigure
 from caplens.bench.sets.pascal_50s import REFERENCES, VOTES, Pair, break_ties, draw_references, pair_captions, pair_rows
+from caplens.bench.statistics import PairStatistic
 
 
 @rating_set
@@ -22,7 +22,7 @@ class Abstract50S(RatingSet):
         "label: majority of the 48 votes; five references drawn five times and averaged, seed in the signature; ties "
         "between two scores count half, tied votes are broken by a seeded coin"
     )
-    licence = "research use"
+    license = "research use"
     home = "the CIDEr page of Vedantam et al.: consensus_abstract.mat (also in the CIDEr-R authors' repository)"
     paper = "Vedantam, Zitnick and Parikh, CVPR 2015"
     files = (("abstract50s.json", "consensus_abstract.mat"),)
@@ -34,7 +34,7 @@ class Abstract50S(RatingSet):
         units, count = number_units(pair.image for pair in pairs)
         better, worse = pair_rows(break_ties([int(np.sign(sum(pair.votes or []))) for pair in pairs]))
         trials = [pair_captions(pairs, data, path, draw_references(pairs, draw)) for draw in range(DRAWS)]
-        accuracy = PairFigure(
+        accuracy = PairStatistic(
             key="accuracy", headline=True, better=better, worse=worse, units=units, trials=tuple(range(DRAWS))
         )
         signature = f"references:{REFERENCES}|draws:{DRAWS}|seed:{SEED}|ties:half"

@@ -9,9 +9,9 @@ import numpy as np
 from caplens.bench.agreement import preferred
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import ItemFigure, Scored
-from caplens.captions import CaptionSet
-from caplens.metrics.base import Floats
+from caplens.bench.statistics import ItemStatistic, Scored
+from caplens.core.captions import CaptionSet
+from caplens.core.types import Floats
 
 OVERLAP = 0.4
 
@@ -26,7 +26,7 @@ class ActivityNetFoil(RatingSet):
         "than 40 %, and against the whole video; a paragraph's score is the mean of its sentences; share of paragraphs "
         "whose right version scores higher, ties count half"
     )
-    licence = "research use"
+    license = "research use"
     home = (
         "github.com/ShiYaya/emscore: final_right_video_sentences.json, final_foil_video_sentences.json, "
         "anet_entities_test_1.json, anet_entities_test_2.json; videos of ActivityNet"
@@ -65,7 +65,7 @@ class ActivityNetFoil(RatingSet):
             means = np.array([[scores[side].mean() for side in sides] for sides in paragraphs])
             return preferred(means[:, 0], means[:, 1], "half")
 
-        accuracy = ItemFigure(key="accuracy", headline=True, units=units, judge=judge)
+        accuracy = ItemStatistic(key="accuracy", headline=True, units=units, judge=judge)
         return Task([captions], count, [accuracy], "ties:half|references:overlapping|video:whole", sources=tuple(paths))
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import Figure, ItemFigure, Scored
-from caplens.captions import CaptionSet
-from caplens.details import PARTLY, AnyDetails
-from caplens.details import RIGHT as FULLY_RIGHT
-from caplens.errors import InputError
-from caplens.metrics.base import Floats
+from caplens.bench.statistics import AgreementStatistic, ItemStatistic, Scored
+from caplens.core.captions import CaptionSet
+from caplens.core.details import PARTLY, AnyDetails
+from caplens.core.details import RIGHT as FULLY_RIGHT
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
 
 SAME_REGION = 0.5
 """Overlap (intersection over union) from which a region of the metric stands for an annotated one."""
@@ -33,7 +33,7 @@ class CapTokenEval(RatingSet):
         f"regions: share of annotated boxes whose best-overlapping region (IoU ≥ {SAME_REGION}) is called mentioned or "
         "not as the annotators did, a box without such a region counts as not mentioned"
     )
-    licence = "not stated by the authors"
+    license = "not stated by the authors"
     home = (
         "announced at github.com/HAWLYQ/InfoMetIC; the released layout is not public, so caplens reads "
         "captokeneval.json: a list of {image, caption, words: [{word, correct}], "
@@ -58,7 +58,7 @@ class CapTokenEval(RatingSet):
             images=data.pictures(images),
             source=path.name,
         )
-        figures: list[Figure] = []
+        figures: list[AgreementStatistic] = []
         judges: tuple[tuple[str, Callable[[dict[str, Any], AnyDetails], list[float]]], ...] = (
             ("words", _words_right),
             ("regions", _regions_right),
@@ -66,7 +66,7 @@ class CapTokenEval(RatingSet):
         for key, verdicts in judges:
             per_row = np.array([len(row[key]) for row in rows])
             figures.append(
-                ItemFigure(
+                ItemStatistic(
                     key=f"{key[:-1]} accuracy",
                     headline=True,
                     units=np.repeat(units, per_row),

@@ -8,8 +8,8 @@ import numpy as np
 
 from caplens.bench.base import SEED, RatingSet, Task, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json, read_json_lines
-from caplens.bench.figures import CorpusFigure, Figure
-from caplens.captions import CaptionSet
+from caplens.bench.statistics import AgreementStatistic, CorpusStatistic
+from caplens.core.captions import CaptionSet
 
 HUMANS = "Humans"
 
@@ -23,7 +23,7 @@ class CocoSystems(RatingSet):
         "every system with a caption for each test photo, five references; people: one of a photo's captions, drawn "
         "with a seed, against the others; intervals by bootstrap over photos; corpus scores as leaderboards print them"
     )
-    licence = "captions of COCO CC BY 4.0; systems' captions as their authors released them"
+    license = "captions of COCO CC BY 4.0; systems' captions as their authors released them"
     home = (
         "a json-lines file coco_systems.jsonl with system, image, caption; COCO captions with Karpathy's split "
         "(dataset_coco.json)"
@@ -52,8 +52,8 @@ class CocoSystems(RatingSet):
             if len(captions) == len(names):
                 texts = [captions[name] for name in names]
                 trials.append(CaptionSet(names, texts, [references[name] for name in names], pictures, source=system))
-        figures: list[Figure] = [
-            CorpusFigure(key=trial.source, trial=place, rows=len(names)) for place, trial in enumerate(trials)
+        figures: list[AgreementStatistic] = [
+            CorpusStatistic(key=trial.source, trial=place, rows=len(names)) for place, trial in enumerate(trials)
         ]
         return Task(
             trials, len(names), figures, f"references:5|people:1-of-5|seed:{SEED}", sources=(path, captions_path)

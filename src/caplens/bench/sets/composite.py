@@ -12,10 +12,10 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, open_text, read_json
-from caplens.bench.figures import Figure, RatingFigure
 from caplens.bench.sets.flickr8k_expert import by_image, captions_file, token_captions
-from caplens.captions import CaptionSet
-from caplens.errors import InputError
+from caplens.bench.statistics import AgreementStatistic, RatingStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
 
 CSV_FILES = {"flickr8k": "8k_correctness.csv", "flickr30k": "30k_correctness.csv", "coco": "coco_correctness.csv"}
 
@@ -40,7 +40,7 @@ class Composite(RatingSet):
         "the three sets pooled; the human candidate's own reference is removed for all three captions of the photo; "
         "Kendall τc and τb, Pearson and Spearman"
     )
-    licence = "research use; ratings by Aditya et al., photos and captions under the licences of the three sets"
+    license = "research use; ratings by Aditya et al., photos and captions under the licenses of the three sets"
     home = (
         "AMT_eval of Aditya et al. (8k_correctness.csv, 30k_correctness.csv, coco_correctness.csv) with the three "
         "sets' own captions, or a composite.json as FLEUR uses it with references added"
@@ -64,8 +64,8 @@ class Composite(RatingSet):
             source=path.name,
         )
         ratings = np.array([row.rating for row in rows])
-        figures: list[Figure] = [
-            RatingFigure(
+        figures: list[AgreementStatistic] = [
+            RatingStatistic(
                 key=kind, kind=kind, headline=kind == "tau-c", rows=np.arange(len(rows)), ratings=ratings, units=units
             )
             for kind in ("tau-c", "tau-b", "pearson", "spearman")
@@ -74,7 +74,7 @@ class Composite(RatingSet):
             inside = np.flatnonzero([row.dataset == dataset for row in rows])
             if len(inside):
                 figures.append(
-                    RatingFigure(
+                    RatingStatistic(
                         key=f"tau-c {dataset}", kind="tau-c", rows=inside, ratings=ratings[inside], units=units[inside]
                     )
                 )

@@ -13,8 +13,8 @@ import numpy as np
 
 from caplens.bench.base import SEED, RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import Figure, MeanFigure, PairFigure
-from caplens.captions import CaptionSet
+from caplens.bench.statistics import AgreementStatistic, MeanStatistic, PairStatistic
+from caplens.core.captions import CaptionSet
 
 
 def _words(text: str) -> frozenset[str]:
@@ -80,7 +80,7 @@ class Distraction(RatingSet):
         "replaced by one with another head noun (replace), kept while the rest comes from another photo's caption "
         "(share), or stands alone (just); scored against the photo's other captions; ties count half"
     )
-    licence = "research use (Flickr30k)"
+    license = "research use (Flickr30k)"
     home = "Flickr30k captions: dataset_flickr30k.json (Karpathy) or flickr30k_captions.json"
     paper = "Hodosh and Hockenmaier, VL 2016; Sharif et al., ECCV 2018 (NNEval), Table 3"
     files = (("dataset_flickr30k.json", "flickr30k_captions.json"),)
@@ -93,12 +93,12 @@ class Distraction(RatingSet):
         made = [(task, sentence, text) for task in TASKS for sentence, text in distractors(task, sentences, generator)]
         units, count = number_units(sentence.image for _, sentence, _ in made)
         captions = self._captions(data, path, made)
-        parts: list[Figure] = []
+        parts: list[AgreementStatistic] = []
         for task in TASKS:
             inside = np.flatnonzero([name == task for name, _, _ in made])
             if len(inside):
-                parts.append(PairFigure(key=task, better=2 * inside, worse=2 * inside + 1, units=units[inside]))
-        mean = MeanFigure(key="mean", parts=tuple(parts), headline=True)
+                parts.append(PairStatistic(key=task, better=2 * inside, worse=2 * inside + 1, units=units[inside]))
+        mean = MeanStatistic(key="mean", parts=tuple(parts), headline=True)
         notes = (
             "instances made by caplens from the captions; the published figures are on Hodosh and Hockenmaier's own",
         )

@@ -15,12 +15,12 @@ from caplens.bench.sets.flickr8k_expert import Row, by_image, captions_file, fin
 class Flickr8kCF(RatingSet):
     name = "flickr8k-cf"
     title = "Flickr8k-CF"
-    what = "47,830 photo-caption pairs, each with at least three yes-or-no judgements; the rating is the share of yes"
+    what = "47,830 photo-caption pairs, each with at least three yes-or-no judgments; the rating is the share of yes"
     protocol = (
         "all rows; a candidate that is one of its photo's references is removed from that list, and the shortened list "
         "is shared by all rows of the photo; Kendall τb and τc"
     )
-    licence = "research use, photos under their Flickr licences"
+    license = "research use, photos under their Flickr licenses"
     home = (
         "Flickr8k_text.zip of Hodosh et al. (CrowdFlowerAnnotations.txt, Flickr8k.token.txt), "
         "or crowdflower_flickr8k.json of CLIPScore's repository"
@@ -41,9 +41,9 @@ class Flickr8kCF(RatingSet):
 def _from_json(path: Path) -> Iterator[Row]:
     for entry in read_json(path).values():
         references = [" ".join(text.split()) for text in entry["ground_truth"]]
-        for judgement in entry["human_judgement"]:
-            caption = " ".join(judgement["caption"].split())
-            yield judgement["image_path"], caption, references, float(judgement["rating"])
+        for judgment in entry["human_judgement"]:
+            caption = " ".join(judgment["caption"].split())
+            yield judgment["image_path"], caption, references, float(judgment["rating"])
 
 
 def _from_text(path: Path, captions: dict[str, str]) -> Iterator[Row]:

@@ -9,9 +9,9 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_columns, read_json
-from caplens.bench.figures import RatingFigure
-from caplens.captions import CaptionSet
-from caplens.errors import InputError
+from caplens.bench.statistics import RatingStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
 
 Row = tuple[str, str, list[str], float]
 """Image, caption, references, rating."""
@@ -26,7 +26,7 @@ class Flickr8kExpert(RatingSet):
         "pairs whose caption is verbatim one of the photo's references are dropped; the three experts stay three rows "
         "(16,992); all five references; CIDEr's idf over the row-wise reference lists; Kendall τc and τb"
     )
-    licence = "research use, photos under their Flickr licences"
+    license = "research use, photos under their Flickr licenses"
     home = (
         "Flickr8k_text.zip of Hodosh et al. (ExpertAnnotations.txt, Flickr8k.token.txt), "
         "or flickr8k.json of CLIPScore's repository"
@@ -47,10 +47,10 @@ def _from_json(path: Path) -> Iterator[Row]:
     """CLIPScore's file: the pairs are already filtered and the experts already rows."""
     for entry in read_json(path).values():
         references = [" ".join(text.split()) for text in entry["ground_truth"]]
-        for judgement in entry["human_judgement"]:
-            if not np.isnan(judgement["rating"]):
-                caption = " ".join(judgement["caption"].split())
-                yield judgement["image_path"], caption, references, float(judgement["rating"])
+        for judgment in entry["human_judgement"]:
+            if not np.isnan(judgment["rating"]):
+                caption = " ".join(judgment["caption"].split())
+                yield judgment["image_path"], caption, references, float(judgment["rating"])
 
 
 def _from_text(path: Path, captions: dict[str, str]) -> Iterator[Row]:
@@ -75,7 +75,7 @@ def rating_task(data: DataFolders, path: Path, rows: list[Row], signature: str) 
         source=path.name,
     )
     figures = [
-        RatingFigure(
+        RatingStatistic(
             key=kind,
             kind=kind,
             headline=kind == "tau-c",

@@ -10,9 +10,9 @@ import numpy as np
 
 from caplens.bench.base import SEED, RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import PairFigure
 from caplens.bench.sets.composite import coco_references
-from caplens.captions import CaptionSet
+from caplens.bench.statistics import PairStatistic
+from caplens.core.captions import CaptionSet
 
 MOST_REFERENCES = 4
 
@@ -35,7 +35,7 @@ class Foil(RatingSet):
         "share of pairs whose right caption scores higher, ties count half; references are the photo's other captions, "
         "one (seeded) or up to four; pairs whose photo has no known references are left out"
     )
-    licence = "CC BY 4.0 (FOIL and VALSE); photos as COCO"
+    license = "CC BY 4.0 (FOIL and VALSE); photos as COCO"
     home = "foilv1.0_test_2017.json of Shekhar et al., or foil-it.json of VALSE; COCO's captions_val2014.json"
     paper = "Shekhar et al., ACL 2017; Parcalabescu et al., ACL 2022 (VALSE)"
     files = (
@@ -55,7 +55,7 @@ class Foil(RatingSet):
         single = [[texts[int(generator.integers(len(texts)))]] for texts in all_four]
         rows = 2 * np.arange(len(pairs))
         figures = [
-            PairFigure(key=key, headline=place == 1, better=rows, worse=rows + 1, units=units, trials=(place,))
+            PairStatistic(key=key, headline=place == 1, better=rows, worse=rows + 1, units=units, trials=(place,))
             for place, key in enumerate(("accuracy, 1 reference", "accuracy, 4 references"))
         ]
         trials = [self._captions(data, path, pairs, texts) for texts in (single, all_four)]

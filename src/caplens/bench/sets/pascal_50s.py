@@ -11,9 +11,9 @@ import numpy as np
 
 from caplens.bench.base import DRAWS, SEED, RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import Figure, MeanFigure, PairFigure
-from caplens.captions import CaptionSet
-from caplens.errors import MissingData
+from caplens.bench.statistics import AgreementStatistic, MeanStatistic, PairStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import MissingData
 
 CATEGORIES = ("HC", "HI", "HM", "MM")
 REFERENCES = 5
@@ -101,7 +101,7 @@ def _from_mat(path: Path, data: DataFolders) -> Iterator[Pair]:
 class Pascal50S(RatingSet):
     """What both families share."""
 
-    licence = "research use, photos under their Flickr licences"
+    license = "research use, photos under their Flickr licenses"
     home = HOME
     paper = "Vedantam, Zitnick and Parikh, CVPR 2015"
     files: ClassVar[tuple[tuple[str, ...], ...]] = (("pascal50s.json", "pascal_50s.json", "pair_pascal.mat"),)
@@ -117,12 +117,12 @@ class Pascal50S(RatingSet):
         trials = [pair_captions(pairs, data, path, draw_references(pairs, draw)) for draw in range(DRAWS)]
         labels = break_ties([int(getattr(pair, self.field)) for pair in pairs])
         better, worse = pair_rows(labels)
-        parts: list[Figure] = []
+        parts: list[AgreementStatistic] = []
         for category in CATEGORIES:
             inside = np.flatnonzero([pair.category == category for pair in pairs])
             if len(inside):
                 parts.append(
-                    PairFigure(
+                    PairStatistic(
                         key=category,
                         better=better[inside],
                         worse=worse[inside],
@@ -130,7 +130,7 @@ class Pascal50S(RatingSet):
                         trials=tuple(range(DRAWS)),
                     )
                 )
-        mean = MeanFigure(key="mean", parts=tuple(parts), headline=True)
+        mean = MeanStatistic(key="mean", parts=tuple(parts), headline=True)
         signature = f"labels:{self.field}|references:{REFERENCES}|draws:{DRAWS}|seed:{SEED}|ties:half"
         return Task(trials, count, [mean, *parts], signature, sources=(path,))
 

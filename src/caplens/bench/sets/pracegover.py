@@ -9,9 +9,9 @@ import numpy as np
 from caplens.bench.agreement import preferred
 from caplens.bench.base import RatingSet, Task, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import Figure, ItemFigure, Scored
-from caplens.captions import CaptionSet
-from caplens.metrics.base import Floats
+from caplens.bench.statistics import AgreementStatistic, ItemStatistic, Scored
+from caplens.core.captions import CaptionSet
+from caplens.core.types import Floats
 
 CHUNK = 500
 """The authors score 500 triplets at a time, so that idf is taken over 500 references."""
@@ -30,14 +30,14 @@ class PraCegoVer(RatingSet):
         "one reference; scored 500 triplets at a time as the authors do (CIDEr's idf is taken inside these 500); share "
         "of triplets whose right caption scores higher, ties count as wrong"
     )
-    licence = "captions of public posts, research use (#PraCegoVer)"
+    license = "captions of public posts, research use (#PraCegoVer)"
     home = "github.com/gabrielsantosrv/coco-caption: pracegover_triplets.json"
     paper = "dos Santos, Colombini and Avila, W-NUT 2021 (CIDEr-R)"
     files = (("pracegover_triplets_complete.json", "pracegover_triplets.json"),)
 
     def load(self, data: DataFolders) -> Task:
         path = self.require(data, *self.files[0])
-        trials, figures = list[CaptionSet](), list[Figure]()
+        trials, figures = list[CaptionSet](), list[AgreementStatistic]()
         content = read_json(path)
         count = max(len(triplets) for triplets in content.values())
         require_rows(count, self.title, path)
@@ -48,7 +48,7 @@ class PraCegoVer(RatingSet):
                 own.append(len(trials))
                 trials.append(_captions(f"{path.name} {kind}", start, rows[start : start + CHUNK]))
             figures.append(
-                ItemFigure(
+                ItemStatistic(
                     key=kind,
                     headline=True,
                     units=np.arange(len(rows), dtype=np.int32),

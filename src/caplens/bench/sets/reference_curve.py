@@ -1,4 +1,4 @@
-"""CIDEr-R's Figure 3: accuracy on Pascal-50S and Abstract-50S as the number of references grows from 1 to 48."""
+"""CIDEr-R's figure 3: accuracy on Pascal-50S and Abstract-50S as the number of references grows from 1 to 48."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from caplens.bench.base import SEED, RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure, PairFigure
 from caplens.bench.sets.abstract_50s import Abstract50S, read_abstract
 from caplens.bench.sets.pascal_50s import HOME, VOTES, Pair, pair_captions, pair_rows, read_pairs
+from caplens.bench.statistics import AgreementStatistic, PairStatistic
 
 SHOWN_TESTS = (1, 5, 48)
 """Where on the curve metrics are tested against each other."""
@@ -20,7 +20,7 @@ SHOWN_TESTS = (1, 5, 48)
 class ReferenceCurve(RatingSet):
     """What both curves share; references are added one by one in a seeded order."""
 
-    licence = "research use"
+    license = "research use"
     paper = "dos Santos, Colombini and Avila, W-NUT 2021 (CIDEr-R)"
 
     def curve(self, data: DataFolders, path: Path, pairs: Sequence[Pair]) -> Task:
@@ -30,7 +30,7 @@ class ReferenceCurve(RatingSet):
         ordered = [_in_random_order(pair, generator) for pair in pairs]
         voted = all(pair.votes is not None for pair in pairs)
         categories = ["", *sorted({pair.category for pair in pairs if pair.category})]
-        trials, figures = [], list[Figure]()
+        trials, figures = [], list[AgreementStatistic]()
         for number in range(1, VOTES + 1):
             trials.append(pair_captions(pairs, data, path, [references[:number] for references, _ in ordered]))
             labels = np.array(
@@ -45,7 +45,7 @@ class ReferenceCurve(RatingSet):
                     [bool(label) and category in ("", pair.category) for label, pair in zip(labels, pairs, strict=True)]
                 )
                 figures.append(
-                    PairFigure(
+                    PairStatistic(
                         key=f"{category or 'all'}, {number} reference{'s' if number > 1 else ''}",
                         at=number,
                         headline=not category and number in SHOWN_TESTS,

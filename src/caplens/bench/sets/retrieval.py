@@ -1,4 +1,4 @@
-"""Retrieval, as NoCaps is used to test how a metric generalises: the caption of a photo, and the photo of a caption."""
+"""Retrieval, as NoCaps is used to test how a metric generalizes: the caption of a photo, and the photo of a caption."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from caplens.bench.agreement import Ints
 from caplens.bench.base import RatingSet, Task, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.figures import Figure, ItemFigure, Scored
 from caplens.bench.sets.composite import coco_references
-from caplens.captions import CaptionSet
-from caplens.errors import MissingData
-from caplens.metrics.base import Floats
+from caplens.bench.statistics import AgreementStatistic, ItemStatistic, Scored
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import MissingData
+from caplens.core.types import Floats
 
 POOL = 300
 DEPTHS = (1, 5, 10)
@@ -57,11 +57,13 @@ class Retrieval(RatingSet):
             for start in range(0, len(found), together)
             for end in [min(start + together, len(found))]
         ]
-        figures: list[Figure] = []
+        figures: list[AgreementStatistic] = []
         for direction, units in (("image to text", np.arange(len(found), dtype=np.int32)), ("text to image", owner)):
             for depth in DEPTHS:
                 judge = partial(_hits, owner=owner, direction=direction, depth=depth)
-                figures.append(ItemFigure(key=f"{direction}, R@{depth}", headline=depth == 1, units=units, judge=judge))
+                figures.append(
+                    ItemStatistic(key=f"{direction}, R@{depth}", headline=depth == 1, units=units, judge=judge)
+                )
         most = max(len(listed) for _, listed in found)
         signature = f"pool:{len(found)}|captions:{most}|ties:against"
         return Task(trials, len(found), figures, signature, sources=(path,))
@@ -81,7 +83,7 @@ class NocapsRetrieval(Retrieval):
     name = "retrieval-nocaps"
     title = "NoCaps retrieval"
     what = "photos of NoCaps' validation set, with objects that COCO does not have, and their captions"
-    licence = "CC BY 4.0 (captions); photos of Open Images CC BY 2.0"
+    license = "CC BY 4.0 (captions); photos of Open Images CC BY 2.0"
     home = "nocaps.org: nocaps_val_4500_captions.json and the photos"
     paper = "Agrawal et al., ICCV 2019; used so by Hu et al., ACL 2023 (InfoMetIC), Table 4"
     files = (("nocaps_val_4500_captions.json",),)
@@ -98,7 +100,7 @@ class Flickr8kRetrieval(Retrieval):
     name = "retrieval-flickr8k"
     title = "Flickr8k retrieval"
     what = "test photos of Flickr8k and their captions, the same task on photos at hand"
-    licence = "research use, photos under their Flickr licences"
+    license = "research use, photos under their Flickr licenses"
     home = (
         "Flickr8k of Hodosh et al.: Flickr8k_Dataset.zip and dataset_flickr8k.json (Karpathy) or flickr8k_captions.json"
     )

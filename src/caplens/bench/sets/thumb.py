@@ -6,9 +6,9 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json_lines
-from caplens.bench.figures import Figure, RatingFigure
-from caplens.captions import CaptionSet
-from caplens.errors import InputError
+from caplens.bench.statistics import AgreementStatistic, RatingStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
 
 RATINGS = {"precision": "P", "recall": "R", "total": "human_score"}
 
@@ -21,7 +21,7 @@ class Thumb(RatingSet):
     protocol = (
         "four references; Pearson with precision, recall and total, without the human captions (2,000) and with them"
     )
-    licence = "MIT (ratings); captions and photos as COCO"
+    license = "MIT (ratings); captions and photos as COCO"
     home = "github.com/jungokasai/THumB: mscoco_THumB-1.0.jsonl, mscoco_references.json"
     paper = "Kasai et al., NAACL 2022"
     files = (("mscoco_THumB-1.0.jsonl",), ("mscoco_references.json",))
@@ -44,12 +44,12 @@ class Thumb(RatingSet):
             source=path.name,
         )
         human = np.array([row["SYS"].lower() in ("human", "humans") for row in rows])
-        figures: list[Figure] = []
+        figures: list[AgreementStatistic] = []
         for scope, inside in (("without human", np.flatnonzero(~human)), ("with human", np.arange(len(rows)))):
             for label, key in RATINGS.items():
                 ratings = np.array([float(row[key]) for row in rows])[inside]
                 figures.append(
-                    RatingFigure(
+                    RatingStatistic(
                         key=f"pearson {label}, {scope}",
                         kind="pearson",
                         headline=label == "total",

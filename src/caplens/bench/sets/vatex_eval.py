@@ -10,9 +10,9 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders
-from caplens.bench.figures import Figure, MeanFigure, RatingFigure
-from caplens.captions import CaptionSet
-from caplens.errors import InputError
+from caplens.bench.statistics import AgreementStatistic, MeanStatistic, RatingStatistic
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
 
 REFERENCE_COUNTS = (1, 9)
 
@@ -26,7 +26,7 @@ class VatexEval(RatingSet):
         "Kendall τb and Spearman with each annotator, then the mean of the three; the first reference and the first "
         "nine (metrics without references give the same figure twice)"
     )
-    licence = "research use; videos as VATEX (CC BY 4.0 captions)"
+    license = "research use; videos as VATEX (CC BY 4.0 captions)"
     home = (
         "github.com/ShiYaya/emscore: candidates_list.pkl, gts_list.pkl, human_scores.pkl, video_ids.pkl; "
         "videos of VATEX"
@@ -45,7 +45,7 @@ class VatexEval(RatingSet):
             raise InputError("the four files hold different numbers of rows", where=str(paths[0].parent))
         units, count = number_units(videos)
         found = [data.find(f"{name}.mp4", f"{name}.mkv", f"{name}.webm", f"{name}.avi") for name in videos]
-        trials, figures = [], list[Figure]()
+        trials, figures = [], list[AgreementStatistic]()
         for place, number in enumerate(REFERENCE_COUNTS):
             trials.append(
                 CaptionSet(
@@ -58,7 +58,7 @@ class VatexEval(RatingSet):
             )
             for kind in ("tau-b", "spearman"):
                 annotators = tuple(
-                    RatingFigure(
+                    RatingStatistic(
                         key=f"annotator {number + 1}",
                         kind=kind,
                         trial=place,
@@ -69,7 +69,7 @@ class VatexEval(RatingSet):
                     for number, column in enumerate(ratings)
                 )
                 key = f"{kind}, {number} reference{'s' if number > 1 else ''}"
-                figures.append(MeanFigure(key=key, parts=annotators, headline=kind == "tau-b"))
+                figures.append(MeanStatistic(key=key, parts=annotators, headline=kind == "tau-b"))
         return Task(trials, count, figures, "references:1,9|annotators:mean-of-3", sources=tuple(paths))
 
 

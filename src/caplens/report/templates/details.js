@@ -105,7 +105,7 @@ const caplensDetails = (() => {
     const rows = Object.keys(QUESTIONS).filter((key) => key in details);
     if (!rows.length) return [];
     const grid = make("div", "answers");
-    const standing = details.standing || {};
+    const standing = details.percentiles || {};
     for (const key of rows) {
       const value = standing[key] ?? details[key], share = typeof value === "number" && value >= 0 && value <= 1;
       const bar = make("span", "gauge", make("i"));
@@ -130,7 +130,7 @@ const caplensDetails = (() => {
     return [title(name), grid];
   }
 
-  const DRAWN = new Set(["note", "standing", "words", "missing", "tuples", "categories", "contributions", "regions", ...Object.keys(QUESTIONS)]);
+  const DRAWN = new Set(["note", "percentiles", "words", "missing", "tuples", "categories", "contributions", "regions", ...Object.keys(QUESTIONS)]);
 
   // Keys outside the convention: numbers and short lists as they are, anything deeper as json.
   function facts(details) {

@@ -1,0 +1,1 @@
+"""What every room builds on: captions, errors, progress, signatures, types."""

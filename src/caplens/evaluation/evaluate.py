@@ -1,0 +1,77 @@
+"""Score captions with several metrics at once: the work behind `caplens.evaluate` and `caplens score`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from caplens.core.captions import CaptionSet, Media
+from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.progress import Progress, silent
+from caplens.core.workspace import Workspace
+from caplens.evaluation.results import Report
+from caplens.metrics import load_metrics
+from caplens.metrics.base import Metric
+
+
+def evaluate(
+    candidates: CaptionSet | Sequence[str] | Mapping[Any, str],
+    references: Sequence[Sequence[str]] | Mapping[Any, Sequence[str]] | None = None,
+    images: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
+    videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
+    ids: Sequence[Any] | None = None,
+    metrics: str | Sequence[str | Metric] = ("cider-r",),
+    *,
+    progress: Progress = silent,
+    strict: bool = False,
+    **options: Any,
+) -> Report:
+    """Judge captions.
+
+    Args:
+        candidates: the captions to judge, a list or ``{id: caption}``, or a whole `CaptionSet`.
+        references: per caption a list of captions that people wrote.
+        images: per caption the path of its picture; ``videos`` likewise.
+        ids: names of the captions when they are given as lists.
+        metrics: names (``caplens.list_metrics()``) or metrics made by ``caplens.load_metric``.
+        strict: raise at the first picture that cannot be read instead of scoring it NaN.
+        options: passed to every metric that takes them, such as ``idf=`` or ``encoder=``.
+
+    A metric that cannot run (no references, no weights) is listed in ``report.errors`` with the reason; the others are
+    not lost. If none can run, the first reason is raised.
+
+    >>> report = evaluate(["a cat on a mat"], [["a cat on a mat"]], metrics=["bleu-4", "rouge-l"])
+    >>> report["rouge-l"].score
+    1.0
+    """
+    if isinstance(candidates, CaptionSet):
+        if any(column is not None for column in (references, images, videos, ids)):
+            raise InputError("a CaptionSet came with extra columns", remedy="put them into the CaptionSet")
+        captions = candidates
+    else:
+        captions = CaptionSet.of(candidates, references, images, videos, ids)
+    if isinstance(metrics, str):
+        metrics = [name for name in metrics.split(",") if name.strip()]
+    if not metrics:
+        raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
+    made = [metric for metric in metrics if isinstance(metric, Metric)]
+    missing: dict[str, MissingData] = {}
+    made += load_metrics([name for name in metrics if isinstance(name, str)], options, missing)
+
+    work = Workspace(captions, progress, strict)
+    report = Report(captions)
+    report.errors.update({name: str(reason) for name, reason in missing.items()})
+    first: CaplensError | None = next(iter(missing.values()), None)
+    if strict and first is not None:
+        raise first
+    for metric in made:
+        try:
+            report.add(metric.result(work))
+        except CaplensError as error:
+            if strict:
+                raise
+            report.errors[metric.name] = str(error)
+            first = first or error
+    if first is not None and not report.results:
+        raise first
+    return report

@@ -1,0 +1,128 @@
+"""Report: the scores of every metric on one set of captions, as Python, json, a data frame or a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import MissingData
+from caplens.core.plain_json import json_text
+from caplens.evaluation.pages import render_page
+from caplens.evaluation.resampling import bootstrap_sums, interval
+from caplens.metrics import canonical_name
+from caplens.metrics.base import Result
+from caplens.storage.atomic import write_atomically
+
+if TYPE_CHECKING:
+    import pandas
+
+MANY = 20_000
+
+
+class Report:
+    """Results by metric name, in the order they were asked for."""
+
+    def __init__(self, captions: CaptionSet) -> None:
+        self.captions = captions
+        self.results: dict[str, Result] = {}
+        self.errors: dict[str, str] = {}
+        """Metric name to reason, for metrics that could not run."""
+        self._intervals: dict[tuple[int, int], dict[str, tuple[float, float]]] = {}
+
+    def add(self, result: Result) -> None:
+        self.results[result.name] = result
+        self._intervals.clear()
+
+    def __getitem__(self, name: str) -> Result:
+        name = name if name in self.results or name in self.errors else canonical_name(name)
+        if name in self.results:
+            return self.results[name]
+        if name in self.errors:
+            raise MissingData(self.errors[name])
+        raise KeyError(f"{name} was not computed; this report has: {', '.join(self.results)}")
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results.values())
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{result.name} {result.score:.4f}" for result in self)
+        return f"<Report of {len(self.captions)} captions: {shown}>"
+
+    def intervals(self, samples: int = 1000, seed: int = 12345) -> dict[str, tuple[float, float]]:
+        """95 % bootstrap intervals of the corpus scores; none for one caption, or for so many that it would take long.
+
+        Above `MANY` captions the interval is narrower than the digits people print.
+        """
+        if not 1 < len(self.captions) <= MANY:
+            return {}
+        if (samples, seed) not in self._intervals:
+            self._intervals[samples, seed] = self._bootstrap(samples, seed)
+        return self._intervals[samples, seed]
+
+    def _bootstrap(self, samples: int, seed: int) -> dict[str, tuple[float, float]]:
+        usable = {result.name: ~np.isnan(result.statistics).any(axis=1) for result in self}
+        by_rows: dict[bytes, list[Result]] = {}
+        for result in self:  # metrics that were computed on the same captions share the draws
+            if usable[result.name].any():
+                by_rows.setdefault(usable[result.name].tobytes(), []).append(result)
+        found = {}
+        for results in by_rows.values():
+            rows = usable[results[0].name]
+            widths = [result.statistics.shape[1] for result in results]
+            drawn = bootstrap_sums(np.hstack([result.statistics[rows] for result in results]), samples, seed)
+            parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
+            for result, sums in zip(results, parts, strict=True):
+                found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+        return {result.name: found[result.name] for result in self if result.name in found}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values; NaN becomes None so that any json reader takes it."""
+        intervals = self.intervals()
+        return {
+            "captions": len(self.captions),
+            "ids": self.captions.ids,
+            "metrics": {
+                result.name: {
+                    "score": _plain(result.score),
+                    "interval": list(intervals[result.name]) if result.name in intervals else None,
+                    "signature": result.signature,
+                    "scores": [_plain(score) for score in result.scores.tolist()],
+                    "notes": list(result.notes),
+                    "failures": {self.captions.ids[row]: reason for row, reason in result.failures.items()},
+                    **({"details": list(result.details)} if result.details is not None else {}),
+                }
+                for result in self
+            },
+            "errors": dict(self.errors),
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_dict` as a json file."""
+        write_atomically(path, json_text(self.to_dict()) + "\n")
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row per caption: id, candidate, and a column per metric."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
+        # As objects: a data frame's own text type refuses half characters, which captions may hold.
+        texts = {"id": self.captions.ids, "candidate": self.captions.candidates}
+        columns = {name: pandas.Series(column, dtype=object) for name, column in texts.items()}
+        return pandas.DataFrame({**columns, **{result.name: result.scores for result in self}})
+
+    def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """Write one self-contained page."""
+        write_atomically(path, render_page(self, title or Path(path).stem))
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else value

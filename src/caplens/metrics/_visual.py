@@ -1,0 +1,118 @@
+"""What metrics that look at pictures or videos share: their encoder, its options, and vectors made once per run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.core.errors import MissingData
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Metric
+
+if TYPE_CHECKING:
+    from caplens.core.types import Vectors
+    from caplens.encoders.base import Encoder, TokenVectors
+    from caplens.encoders.embedder import Embedder, FrameEmbeddings, ImageEmbeddings
+
+
+class VisualMetric(Metric):
+    """A metric over an image-text encoder.
+
+    Args:
+        encoder: ``embedded``, a CLIP backbone such as ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP ViT-B/32 where its
+            weights are on this machine, else caplens's own embedded encoder, with a note that says so.
+        weights: other weights for that encoder: a path or a name.
+        allow_pickle: read pickled weight files, with weights_only.
+        allow_urls: fetch pictures that are given as URLs.
+    """
+
+    heads: ClassVar[str] = "contrastive"
+    """Which of the embedded encoder's projections this metric uses."""
+
+    def __init__(
+        self,
+        encoder: str | Encoder = "auto",
+        weights: str | None = None,
+        allow_pickle: bool = False,
+        allow_urls: bool = False,
+    ) -> None:
+        self.encoder, self.weights = encoder, weights
+        self.allow_pickle, self.allow_urls = allow_pickle, allow_urls
+
+    def get_encoder(self) -> Encoder:
+        """The encoder itself; loaded once per process."""
+        from caplens.encoders.load import load_encoder
+
+        return load_encoder(self.encoder, self.weights, heads=self.heads, allow_pickle=self.allow_pickle)
+
+    def embedder(self, work: Workspace) -> Embedder:
+        """The encoder with its cache and the wishes of this run."""
+        from caplens.encoders.embedder import Embedder
+
+        return Embedder(
+            self.get_encoder(),
+            strict=work.strict,
+            allow_urls=self.allow_urls,
+            progress=lambda *state: work.progress(*state),
+        )
+
+    def seen(self, work: Workspace) -> ImageEmbeddings:
+        """A vector per picture."""
+        images = work.captions.images
+        if images is None:
+            raise MissingData(f"{self.name} looks at pictures and none were given: pass images= or --images DIR")
+        key = ("image vectors", self.get_encoder().identity, self.allow_urls)
+        return work.get_or_compute(key, lambda: self.embedder(work).images(images))
+
+    def watched(self, work: Workspace, frames: str) -> FrameEmbeddings:
+        """Frame vectors per video."""
+        from caplens.vision.video import Sampling
+
+        videos = work.captions.videos
+        if videos is None:
+            raise MissingData(f"{self.name} looks at videos and none were given: pass videos= or --videos DIR")
+        sampling = Sampling.parse(frames)
+        key = ("frame vectors", self.get_encoder().identity, str(sampling), self.allow_urls)
+        return work.get_or_compute(key, lambda: self.embedder(work).videos(videos, sampling))
+
+    def text_vectors(self, work: Workspace, texts: Sequence[str]) -> Vectors:
+        """A vector per text."""
+        return work.get_or_compute(
+            ("text vectors", self.get_encoder().identity, tuple(texts)), lambda: self.embedder(work).texts(texts)
+        )
+
+    def distinct_texts(self, work: Workspace, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.int64]]:
+        """A vector per distinct text, and the number of every text among them: rating sets repeat theirs."""
+        place: dict[str, int] = {}
+        which = np.array([place.setdefault(text, len(place)) for text in texts], np.int64)
+        return self.text_vectors(work, list(place)), which
+
+    def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
+        """Token vectors per text."""
+        return work.get_or_compute(
+            ("token vectors", self.get_encoder().identity, tuple(texts)), lambda: self.embedder(work).tokens(texts)
+        )
+
+    def fell_back(self) -> bool:
+        """Whether CLIP was looked for and not found."""
+        return self.encoder == "auto" and self.get_encoder().name.startswith("embedded")
+
+    def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """What the reader should know about the encoder and the texts it cut."""
+        notes = []
+        encoder = self.get_encoder()
+        if self.fell_back():
+            notes.append(
+                f"no CLIP weights are on this machine, so caplens's own encoder ({encoder.identity}) was used: the "
+                "numbers do not compare with published ones; encoder='embedded' says that this is meant"
+            )
+        cut = encoder.truncated(texts)
+        if cut:
+            notes.append(f"{cut} of {len(texts)} captions are longer than {encoder.context_length} tokens and were cut")
+        return tuple(notes)
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (("encoder", self.get_encoder().identity),)

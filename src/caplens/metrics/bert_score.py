@@ -1,0 +1,155 @@
+"""BERTScore: every token meets its most similar token on the other side, in the states of a language model.
+
+T. Zhang, V. Kishore, F. Wu, K. Weinberger, Y. Artzi. BERTScore: evaluating text generation with BERT. ICLR 2020.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.encoders.bert import Array
+from caplens.encoders.tokens import TokenEncoder, load_token_encoder
+from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.storage import weights
+
+Part = Literal["f", "precision", "recall"]
+PARTS: tuple[Part, ...] = ("precision", "recall", "f")
+
+DEFAULT_ENCODER = "all-mpnet-base-v2"
+# Which layer tells good captions from bad ones best; others as published with the paper's code are given by `layer=`.
+DEFAULT_LAYERS = {"all-mpnet-base-v2": 9}
+
+# Token states of so many captions and their references are in memory at once.
+CAPTIONS_AT_ONCE = 1000
+
+
+@register
+class BertScore(Metric):
+    """Precision, recall and F of greedily matched token states; the best reference counts, for each of the three."""
+
+    name = "bert-score"
+    needs = frozenset({"references"})
+    paper = "Zhang et al. 2020, ICLR"
+    summary = "greedy matching of contextual token embeddings (F; P and R in the details)"
+
+    def __init__(
+        self,
+        *,
+        text_encoder: str | os.PathLike[str] = DEFAULT_ENCODER,
+        layer: int | None = None,
+        idf: bool = False,
+        baseline: str | os.PathLike[str] | None = None,
+        part: Part = "f",
+    ) -> None:
+        if part not in PARTS:
+            raise InputError(f"bert-score has no part {part!r}", remedy="take f, precision or recall")
+        self.text_encoder, self.layer, self.idf, self.baseline, self.part = text_encoder, layer, idf, baseline, part
+
+    def _layer(self) -> int | None:
+        """None is the last one."""
+        return DEFAULT_LAYERS.get(os.fspath(self.text_encoder)) if self.layer is None else self.layer
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        layer = self._layer()
+        return (
+            ("encoder", weights.signature_name(self.text_encoder)),
+            ("layer", "last" if layer is None else str(layer)),
+            ("idf", "references" if self.idf else "no"),
+            ("baseline", "no" if self.baseline is None else Path(self.baseline).name),
+            ("part", self.part),
+        )
+
+    def statistics(self, work: Workspace) -> Statistics:
+        """Columns: precision, recall, F."""
+        references = work.captions.references or []
+        encoder = load_token_encoder(self.text_encoder)
+        layer = encoder.layers if (chosen := self._layer()) is None else chosen
+        if not 0 <= layer <= encoder.layers:
+            raise InputError(
+                f"bert-score: {self.text_encoder} has no layer {layer}", remedy=f"take 0 to {encoder.layers}"
+            )
+        weight_of = _inverse_frequency(encoder, references) if self.idf else {}
+        rows = np.empty((len(work.captions), 3))
+        for start in range(0, len(rows), CAPTIONS_AT_ONCE):
+            part = slice(start, start + CAPTIONS_AT_ONCE)
+            candidates, against = work.captions.candidates[part], references[part]
+            texts = list(dict.fromkeys([*candidates, *(text for each in against for text in each)]))
+            tokens = dict(zip(texts, _tokens(encoder, texts, layer, weight_of if self.idf else None), strict=True))
+            for row, (candidate, each) in enumerate(zip(candidates, against, strict=True), start):
+                pairs = np.array([_match(*tokens[candidate], *tokens[text]) for text in each])
+                rows[row] = pairs.max(axis=0)
+            work.progress("matching tokens", min(start + CAPTIONS_AT_ONCE, len(rows)), len(rows))
+        if self.baseline is not None:
+            floor = read_baseline(self.baseline, layer)
+            rows = (rows - floor) / (1 - floor)
+        details: list[dict[str, Any]] = [dict(zip(PARTS, row, strict=True)) for row in rows.tolist()]
+        return Statistics(rows, details=details, facts={"references": reference_counts(references)})
+
+    def scores(self, rows: Floats) -> Floats:
+        return rows[:, PARTS.index(self.part)]
+
+    def corpus(self, sums: Floats, count: int) -> Floats:
+        return sums[..., PARTS.index(self.part)] / count
+
+
+def _inverse_frequency(encoder: TokenEncoder, references: list[list[str]]) -> dict[int, float]:
+    """log((N+1) / (n+1)) for every token of the references; −1 holds the value of a token they lack."""
+    texts = [text for each in references for text in each]
+    known = dict(zip(distinct := list(dict.fromkeys(texts)), encoder.tokenize(distinct), strict=True))
+    seen = Counter(token for text in texts for token in set(known[text]))
+    made = {token: float(np.log((len(texts) + 1) / (count + 1))) for token, count in seen.items()}
+    made[-1] = float(np.log(len(texts) + 1))
+    return made
+
+
+def _tokens(
+    encoder: TokenEncoder, texts: list[str], layer: int, weight_of: dict[int, float] | None
+) -> list[tuple[Array, Floats]]:
+    """Unit states of every text's tokens and the weight of each token, summing to one (or all zero)."""
+    tokens = encoder.tokenize(texts)
+    made: list[tuple[Array, Floats]] = [(np.empty(0, np.float32), np.empty(0))] * len(texts)
+    for rows, ids in encoder.batches(tokens):
+        states = encoder.states(ids, layer)
+        states = states / np.linalg.norm(states, axis=-1, keepdims=True)
+        for row, state in zip(rows, states, strict=True):
+            if weight_of is None:  # start and end tokens may be matched but do not count
+                weight = np.array([float(token not in encoder.special) for token in tokens[row]])
+            else:
+                weight = np.array([weight_of.get(token, weight_of[-1]) for token in tokens[row]])
+            total = weight.sum()
+            made[row] = state, weight / total if total > 0 else np.zeros(len(weight))
+    return made
+
+
+def _match(candidate: Array, weight: Floats, reference: Array, reference_weight: Floats) -> tuple[float, float, float]:
+    if not weight.any() or not reference_weight.any():  # an empty side: nothing is right, nothing is found
+        return 0.0, 0.0, 0.0
+    similar = candidate @ reference.T
+    precision = float(similar.max(axis=1) @ weight)
+    recall = float(similar.max(axis=0) @ reference_weight)
+    total = precision + recall
+    return precision, recall, 2 * precision * recall / total if total else 0.0
+
+
+def read_baseline(path: str | os.PathLike[str], layer: int) -> Floats:
+    """P, R and F that unrelated sentences reach at a layer, from a csv with the columns LAYER, P, R, F."""
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            table = {int(row["LAYER"]): [float(row[name]) for name in "PRF"] for row in csv.DictReader(stream)}
+    except FileNotFoundError:
+        raise InputError(f"there is no baseline file {os.fspath(path)}") from None
+    except (KeyError, ValueError, TypeError):
+        remedy = "the first line is LAYER,P,R,F, then one line per layer"
+        raise InputError("not a baseline file", where=os.fspath(path), remedy=remedy) from None
+    if layer not in table:
+        raise InputError(f"no baseline for layer {layer}", where=os.fspath(path))
+    return np.array(table[layer])

@@ -1,0 +1,157 @@
+"""caplens, the learned composite: does the caption fit the picture that the references, and the picture, tell of?
+
+A logistic model over eleven features that all grow with quality, learned without any rated set: the more a caption has
+of one of them, the higher it scores. docs/composite.md says what it was trained on and how far it gets.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.encoders.sentence import load_sentence_encoder
+from caplens.metrics._mlp import Contributions, FeatureMLP
+from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness
+from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics.sent_sim import places, to_references
+from caplens.metrics.spice import Spice
+from caplens.storage import weights
+
+if TYPE_CHECKING:
+    from caplens.encoders.embedded import Head
+
+ENCODER = "all-MiniLM-L6-v2"
+HEADS = "contrastive"
+# The caption's nearest so many of the bank's say how usual it is; itself (a cosine of 1) is not one of them.
+NEIGHBOURS = 10
+SAME = 0.999
+
+MEANING = (
+    "meaning of the nearest reference",
+    "meaning of the references together",
+    "nearest reference, as a picture shows it",
+    "references together, as a picture shows them",
+    "objects, attributes and relations (SPICE)",
+    "not a caption for many pictures",
+)
+PICTURE = "fit to the picture, beyond what the references foresee"
+FEATURES = (*MEANING, PICTURE, *WELL_FORMEDNESS)
+
+
+@register
+class CaplensScore(Metric):
+    """0 to 1: the probability that the caption was written for this picture rather than for a similar one.
+
+    Args:
+        weights: "default", or a file of `caplens train composite`.
+        picture: whether to look at pictures where captions have them.
+    """
+
+    name = "caplens-score"
+    aliases = ("caplens",)
+    needs = frozenset({"references"})
+    optional_inputs = frozenset({"image"})
+    paper = ""
+    summary = "learned composite of meaning, scene graph, picture (where given) and well-formedness; hard to game"
+    english_only = True
+
+    def __init__(self, *, weights: str | os.PathLike[str] = "default", picture: bool = True) -> None:
+        self.weights, self.picture = weights, picture
+
+    def _path(self) -> Path:
+        return weights.shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        path = self._path()
+        load_network(path)
+        return (
+            ("weights", f"{path.stem}@{weights.digest(path)[:12]}"),
+            ("encoder", ENCODER),
+            *Spice().signature_parts(),
+            ("picture", "where-given" if self.picture else "no"),
+        )
+
+    def statistics(self, work: Workspace) -> Statistics:
+        network = load_network(self._path())
+        features = np.zeros((len(work.captions), len(FEATURES)))
+        features[:, : len(MEANING)] = meaning(work, network.extra["bank"])
+        features[:, len(MEANING) + 1 :] = well_formedness(work)
+        notes: tuple[str, ...] = ()
+        facts = {"references": reference_counts(work.captions.references or [])}
+        if self.picture and work.captions.images is not None:
+            fit = picture_fit(work)
+            seen = ~np.isnan(fit)
+            features[seen, len(MEANING)] = (fit - foreseen(features, network.extra["foreseen"]))[seen]
+            facts["pictures"] = "all" if seen.all() else str(int(seen.sum()))
+            if not seen.all():
+                notes = (f"{int((~seen).sum())} captions have no picture that can be read: judged by references alone",)
+        return Statistics(network(features)[:, None], Contributions(network, features), notes, facts=facts)
+
+
+@functools.lru_cache(maxsize=4)
+def load_network(path: Path) -> FeatureMLP:
+    """A network with these inputs."""
+    network = FeatureMLP.load(path)
+    if network.features != FEATURES or not {"bank", "foreseen"} <= network.extra.keys():
+        raise InputError(f"these weights take {', '.join(network.features)}", where=str(path), remedy="train them anew")
+    return network
+
+
+def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
+    """The features of `MEANING`, one row per caption; `bank` holds sentence vectors of captions of other pictures."""
+    place = places(work.captions)
+    sentences = load_sentence_encoder(ENCODER).encode(list(place), work.progress).astype(np.float64)
+    columns = np.zeros((len(work.captions), len(MEANING)))
+    for first, vectors in ((0, sentences), (2, in_joint_space(sentences))):
+        columns[:, first], columns[:, first + 1] = to_references(vectors, place, work.captions)
+    columns[:, 4] = Spice().result(work).scores
+    own = sorted({place[text] for text in work.captions.candidates})
+    usual = np.zeros(len(place))
+    usual[own] = usualness(sentences[own], bank)
+    columns[:, 5] = -usual[[place[text] for text in work.captions.candidates]]
+    return columns
+
+
+def usualness(sentences: Floats, bank: NDArray[np.floating]) -> Floats:
+    """Mean cosine to the nearest captions of the bank, which are of other pictures."""
+    cosines = sentences @ bank.astype(np.float64).T
+    cosines[cosines > SAME] = -1
+    count = min(NEIGHBOURS, cosines.shape[1])
+    return np.asarray(np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1))
+
+
+def in_joint_space(sentences: Floats) -> Floats:
+    """Sentence vectors through the text head of the embedded image-text encoder, at unit length: no picture needed."""
+    made = _text_head()(sentences.astype(np.float32)).astype(np.float64)
+    return np.asarray(made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12))
+
+
+@functools.cache
+def _text_head() -> Head:
+    from caplens.encoders.embedded import heads_path, read_heads
+
+    return read_heads(heads_path(HEADS))[1]
+
+
+def picture_fit(work: Workspace) -> Floats:
+    """Cosine of caption and picture in the embedded encoder's space; NaN where there is no picture."""
+    from caplens.core.types import unit
+    from caplens.metrics.clip_score import ClipScore
+
+    pictures = ClipScore(encoder="embedded").seen(work).vectors.astype(np.float64)
+    sentences = load_sentence_encoder(ENCODER).encode(work.captions.candidates).astype(np.float64)
+    return np.asarray(np.einsum("ij,ij->i", in_joint_space(sentences), unit(pictures)))
+
+
+def foreseen(features: Floats, coefficients: Floats) -> Floats:
+    """The picture's cosine that captions with such features of `MEANING` have on average."""
+    made: Floats = features[:, : len(MEANING)] @ coefficients[:-1] + coefficients[-1]
+    return made

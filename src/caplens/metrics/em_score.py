@@ -1,0 +1,210 @@
+"""EMScore (Shi et al. 2022): a caption's words against a video's frames, and the whole against the whole.
+
+Frames and tokens are vectors of length one. Fine: precision is the idf-weighted mean over tokens of the best frame,
+recall the mean over frames of the best token, and their F1. Coarse: the cosine of caption and video, the video being
+the mean of its frames. The score is the mean of both; with references, the mean of that and of the best reference's,
+where recall is idf-weighted too. No prompt, no scale, no clipping, as in the official code. There a maximum can meet
+the zeros that pad a batch; here a score never depends on what else is in the batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.metrics._visual import VisualMetric
+from caplens.metrics.base import Statistics, reference_counts, register
+
+if TYPE_CHECKING:
+    from caplens.encoders.base import TokenVectors
+
+PAPER = "Shi et al. 2022, EMScore: Evaluating Video Captioning via Coarse-Grained and Fine-Grained Embedding Matching"
+PADDING = 0
+"""The id that pads texts; the official idf counts it once in every caption."""
+
+
+@dataclass(frozen=True)
+class TokenWeights:
+    """Inverse document frequency of token ids."""
+
+    known: Mapping[int, float]
+    unknown: float
+
+    @classmethod
+    def of(cls, captions: Iterable[Sequence[int]], end: int) -> TokenWeights:
+        """idf = log((N + 1) / (df + 1)); the end token, which is in every caption, gets the mean of all."""
+        counts: Counter[int] = Counter()
+        total = 0
+        for ids in captions:
+            counts.update({*ids, PADDING})
+            total += 1
+        known = {token: float(np.log((total + 1) / (count + 1))) for token, count in counts.items()}
+        if known:
+            known[end] = sum(known.values()) / len(known)
+        return cls(known, float(np.log(total + 1)))
+
+    def __call__(self, ids: Sequence[int]) -> Floats:
+        """One weight per token, summing to 1; all equal where every token is in every caption."""
+        weights = np.array([self.known.get(token, self.unknown) for token in ids])
+        total = weights.sum()
+        return weights / total if total > 0 else np.full(len(ids), 1 / len(ids))
+
+
+def equal_weights(ids: Sequence[int]) -> Floats:
+    """Every token counts the same."""
+    return np.full(len(ids), 1 / len(ids))
+
+
+@dataclass(frozen=True)
+class Match:
+    """How two sequences of vectors match."""
+
+    precision: float
+    recall: float
+    coarse: float
+
+    @property
+    def fine(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total != 0 else 0.0
+
+    @property
+    def score(self) -> float:
+        return (self.fine + self.coarse) / 2
+
+
+def match(left: Floats, right: Floats, left_weights: Floats, right_weights: Floats, coarse: float) -> Match:
+    """Best partners both ways; rows are vectors of length one."""
+    similarity = left @ right.T
+    return Match(float(left_weights @ similarity.max(axis=1)), float(right_weights @ similarity.max(axis=0)), coarse)
+
+
+def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
+    """EMScore of every caption in the space of the metric's encoder."""
+    from caplens.core.types import unit
+    from caplens.vision.video import decoder
+
+    captions = work.captions
+    watched = metric.watched(work, metric.frames)
+    candidates = metric.token_vectors(work, captions.candidates)
+    weigh, idf_name = _weights(metric, work, metric.idf, candidates)
+    references = captions.references if "references" in metric.needs else None
+    by_reference: list[TokenVectors] = []
+    if references is not None:
+        by_reference = metric.token_vectors(work, [text for texts in references for text in texts])
+    scores = np.full(len(captions), np.nan)
+    details: list[dict[str, Any]] = []
+    start = 0
+    for row, candidate in enumerate(candidates):
+        partners = by_reference[start : start + len(references[row])] if references is not None else []
+        start += len(partners)
+        shown = watched.frames[row]
+        if shown is None:
+            details.append({})
+            continue
+        tokens, whole, weights = unit(candidate.vectors), unit(candidate.whole), weigh(candidate.ids)
+        seen = unit(shown)
+        video = unit(seen.mean(axis=0))
+        found = match(tokens, seen, weights, np.full(len(seen), 1 / len(seen)), float(whole @ video))
+        scores[row] = found.score
+        details.append(_detail(found, len(seen)))
+        if partners:
+            each = [
+                match(tokens, unit(other.vectors), weights, weigh(other.ids), float(whole @ unit(other.whole)))
+                for other in partners
+            ]
+            # The best reference is chosen for the fine and for the coarse part on its own, as the official code does.
+            best = (max(one.fine for one in each) + max(one.coarse for one in each)) / 2
+            scores[row] = (found.score + best) / 2
+            details[-1]["references"] = best
+    facts = {"media": "video", "decoder": decoder()}
+    if metric.frames == "all":
+        facts["frames"] = metric.frames
+    facts["idf"] = idf_name
+    if references is not None:
+        facts["refs"] = reference_counts(references)
+    notes = metric.notes(captions.candidates)
+    return Statistics(scores[:, None], details=details, notes=notes, failures=watched.failures, facts=facts)
+
+
+def _detail(found: Match, frames: int) -> dict[str, Any]:
+    return {
+        "precision": found.precision,
+        "recall": found.recall,
+        "fine": found.fine,
+        "coarse": found.coarse,
+        "frames": frames,
+    }
+
+
+def _weights(
+    metric: VisualMetric, work: Workspace, idf: str, candidates: list[TokenVectors]
+) -> tuple[Callable[[Sequence[int]], Floats], str]:
+    """How tokens are weighted, and its name: idf over the references where there are some, else over the candidates."""
+    references = work.captions.references
+    if idf == "none":
+        return equal_weights, "none"
+    if idf == "auto":
+        idf = "references" if references is not None else "candidates"
+    encoder = metric.get_encoder()
+    if idf == "references" and references is not None:
+        documents = [encoder.tokenize(text)[0] for texts in references for text in texts]
+    elif idf == "candidates":
+        documents = [list(candidate.ids) for candidate in candidates]
+    else:
+        raise InputError(
+            f"idf={idf!r} cannot be had here", remedy="use auto, references (if given), candidates or none"
+        )
+    end = documents[0][-1] if documents else PADDING
+    return TokenWeights.of(documents, end), f"{idf}-{len(documents)}"
+
+
+class EmbeddingMatching(VisualMetric):
+    """EMScore with or without references.
+
+    Args:
+        frames: which frames of a video are looked at: all, every-K or uniform-N.
+        idf: what weighs the words: references, candidates, none; auto is the references where there are some.
+    """
+
+    paper = PAPER
+
+    def __init__(self, *, frames: str = "all", idf: str = "auto", **options: Any) -> None:
+        super().__init__(**options)
+        self.frames, self.idf = frames, idf
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        extra = tuple(
+            (key, value) for key, value in (("frames", self.frames), ("idf", self.idf)) if value not in {"all", "auto"}
+        )
+        return (*super().signature_parts(), *extra)
+
+    def statistics(self, work: Workspace) -> Statistics:
+        return matching(self, work)
+
+
+@register
+class EmScore(EmbeddingMatching):
+    """EMScore(X, V)."""
+
+    name = "em-score"
+    aliases = ("emscore",)
+    needs = frozenset({"video"})
+    summary = "Fit of caption and video, words against frames and whole against whole; no references."
+
+
+@register
+class EmScoreRef(EmbeddingMatching):
+    """EMScore(X, V, X*)."""
+
+    name = "em-score-ref"
+    aliases = ("emscore-ref",)
+    needs = frozenset({"video", "references"})
+    summary = "EMScore together with the best match to a reference."

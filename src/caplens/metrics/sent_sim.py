@@ -1,0 +1,81 @@
+"""sent-sim: how close the caption's meaning is to the references', by the cosine of sentence embeddings.
+
+The encoders: N. Reimers, I. Gurevych. Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.core.captions import CaptionSet
+from caplens.core.errors import InputError
+from caplens.core.types import Floats
+from caplens.core.workspace import Workspace
+from caplens.encoders.sentence import load_sentence_encoder
+from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.storage import weights
+
+Against = Literal["nearest", "centroid", "both"]
+
+
+@register
+class SentSim(Metric):
+    """Cosine to the nearest reference, to the centroid of the references, or the mean of the two."""
+
+    name = "sent-sim"
+    needs = frozenset({"references"})
+    paper = "Reimers & Gurevych 2019, EMNLP (the encoder)"
+    summary = "cosine of sentence embeddings: nearest reference and centroid"
+
+    def __init__(self, *, text_encoder: str = "all-MiniLM-L6-v2", against: Against = "both") -> None:
+        if against not in ("nearest", "centroid", "both"):
+            raise InputError(f"sent-sim has no against={against!r}", remedy="take nearest, centroid or both")
+        self.text_encoder, self.against = text_encoder, against
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (("encoder", weights.signature_name(self.text_encoder)), ("against", self.against))
+
+    def statistics(self, work: Workspace) -> Statistics:
+        nearest, centroid = similarities(work, self.text_encoder)
+        score = {"nearest": nearest, "centroid": centroid, "both": (nearest + centroid) / 2}[self.against]
+        details = [
+            {"nearest": float(near), "centroid": float(far)} for near, far in zip(nearest, centroid, strict=True)
+        ]
+        facts = {"references": reference_counts(work.captions.references or [])}
+        return Statistics(score[:, None], details=details, facts=facts)
+
+
+def similarities(work: Workspace, encoder: str) -> tuple[Floats, Floats]:
+    """Per caption the cosine to its nearest reference and to the centroid of its references."""
+    return work.get_or_compute(("sentence similarities", encoder), lambda: _similarities(work, encoder))
+
+
+def _similarities(work: Workspace, encoder: str) -> tuple[Floats, Floats]:
+    place = places(work.captions)
+    return to_references(load_sentence_encoder(encoder).encode(list(place), work.progress), place, work.captions)
+
+
+def places(captions: CaptionSet) -> dict[str, int]:
+    """The row of every distinct text: candidates first, then references."""
+    texts = [*captions.candidates, *(text for each in captions.references or [] for text in each)]
+    return {text: row for row, text in enumerate(dict.fromkeys(texts))}
+
+
+def to_references(
+    vectors: NDArray[np.floating], place: Mapping[str, int], captions: CaptionSet
+) -> tuple[Floats, Floats]:
+    """Per caption the cosine to its nearest reference and to all together; unit vectors of texts at their places."""
+    vectors = vectors.astype(np.float64)
+    nearest, centroid = np.empty(len(captions)), np.empty(len(captions))
+    for row, (candidate, each) in enumerate(zip(captions.candidates, captions.references or [], strict=True)):
+        caption = vectors[place[candidate]]
+        against = vectors[[place[text] for text in each]]
+        nearest[row] = (against @ caption).max()
+        middle = against.sum(axis=0)
+        # Vectors of opposite direction can cancel; then there is no centre to be close to.
+        centroid[row] = middle @ caption / length if (length := np.linalg.norm(middle)) > 0 else 0.0
+    return nearest, centroid

@@ -1,0 +1,58 @@
+"""Whether a word of a caption can mean what a detector calls a thing: a puppy is a dog, a man is a person."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+from caplens.native._kernels import english_stem
+from caplens.storage import weights
+from caplens.text.wordnet import WordNet
+
+GROUPS = ("people", "social group")
+"""Words for several persons; WordNet does not count them as persons."""
+
+
+WORDNET = "wordnet-3.0"
+
+
+def named(nouns: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
+    """For each noun the places of the labels it can mean; without WordNet on this machine, of its own stem.
+
+    >>> named(["dogs", "hat"], ["dog", "person", "dog"])
+    [[0, 2], []]
+    """
+    folder = weights.find(WORDNET)
+    means = _same_stem if folder is None else _things(folder).means
+    return [[place for place, label in enumerate(labels) if label and means(noun.lower(), label)] for noun in nouns]
+
+
+@functools.cache
+def _things(folder: Path) -> ObjectLabels:
+    return ObjectLabels(folder)
+
+
+def _same_stem(noun: str, label: str) -> bool:
+    return english_stem(noun) == english_stem(label)
+
+
+class ObjectLabels:
+    """Names of things against nouns, through a WordNet folder."""
+
+    def __init__(self, wordnet: Path) -> None:
+        self._wordnet = WordNet(wordnet)
+        self.means = functools.cache(self._means)
+
+    def _means(self, noun: str, label: str) -> bool:
+        """Whether the noun's usual sense is a kind of the label, or any sense of it the label itself."""
+        senses = self._senses(label)
+        return not senses.isdisjoint(self._wordnet.kinds(noun)) or not senses.isdisjoint(self._wordnet.synsets(noun))
+
+    def _senses(self, label: str) -> frozenset[int]:
+        """What a label stands for; of a name WordNet lacks (sports ball) the last word counts."""
+        own = self._wordnet.first(label) or self._wordnet.first(label.rpartition(" ")[2])
+        names = {own} if own is not None else set()
+        if label == "person":
+            names |= {first for group in GROUPS if (first := self._wordnet.first(group)) is not None}
+        return frozenset(names)

@@ -1,0 +1,120 @@
+"""InfoMetIC's network against an independent forward pass in numpy, and the released checkpoint's layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from caplens.metrics.infometic.network import InfoMeticNetwork  # noqa: E402
+
+WIDTH, REGIONS, TOKENS, PAIRS = 64, 5, 7, 3
+Arrays = dict[str, np.ndarray[Any, np.dtype[np.float64]]]
+
+
+def released_layout(width: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the authors' checkpoint, from its published description."""
+    shapes: dict[str, tuple[int, ...]] = {"bbox_position_embedding": (4, width), "logit_scale": ()}
+    shapes |= {f"ln.{part}": (width,) for part in ("weight", "bias")}
+    shapes |= {f"{side}_att_{part}": (width, width) for side in ("img", "text") for part in ("query", "key")}
+    for encoder, layers in (("image_encoder", 4), ("text_encoder", 4), ("fusion_encoder", 2)):
+        for layer in range(layers):
+            block = f"{encoder}.resblocks.{layer}."
+            shapes |= {f"{block}{norm}.{part}": (width,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")}
+            shapes |= {f"{block}attn.in_proj_weight": (3 * width, width), f"{block}attn.in_proj_bias": (3 * width,)}
+            shapes |= {f"{block}attn.out_proj.weight": (width, width), f"{block}attn.out_proj.bias": (width,)}
+            shapes |= {f"{block}mlp.c_fc.weight": (4 * width, width), f"{block}mlp.c_fc.bias": (4 * width,)}
+            shapes |= {f"{block}mlp.c_proj.weight": (width, 4 * width), f"{block}mlp.c_proj.bias": (width,)}
+    return shapes
+
+
+@pytest.fixture(scope="module")
+def checkpoint() -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(4)
+    made = {name: 0.2 * torch.randn(shape, generator=generator) for name, shape in released_layout(WIDTH).items()}
+    return {**made, "clip_backbone.visual.proj": torch.zeros(2, 2)}
+
+
+def norm(x: np.ndarray, arrays: Arrays, name: str) -> np.ndarray:
+    centered = x - x.mean(-1, keepdims=True)
+    scaled = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
+    return scaled * arrays[f"{name}.weight"] + arrays[f"{name}.bias"]
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    raised = np.exp(x - x.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def run_encoder(x: np.ndarray, arrays: Arrays, encoder: str, layers: int) -> np.ndarray:
+    """One sequence through the blocks, head by head."""
+    size = 32
+    for layer in range(layers):
+        block = f"{encoder}.resblocks.{layer}."
+        normed = norm(x, arrays, f"{block}ln_1")
+        joint = normed @ arrays[f"{block}attn.in_proj_weight"].T + arrays[f"{block}attn.in_proj_bias"]
+        query, key, value = np.split(joint, 3, axis=-1)
+        heads = []
+        for start in range(0, WIDTH, size):
+            part = slice(start, start + size)
+            heads.append(softmax(query[:, part] @ key[:, part].T / np.sqrt(size)) @ value[:, part])
+        joined = np.concatenate(heads, axis=-1)
+        x = x + joined @ arrays[f"{block}attn.out_proj.weight"].T + arrays[f"{block}attn.out_proj.bias"]
+        hidden = norm(x, arrays, f"{block}ln_2") @ arrays[f"{block}mlp.c_fc.weight"].T + arrays[f"{block}mlp.c_fc.bias"]
+        hidden = hidden / (1 + np.exp(-1.702 * hidden))
+        x = x + hidden @ arrays[f"{block}mlp.c_proj.weight"].T + arrays[f"{block}mlp.c_proj.bias"]
+    return x
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_forward_pass_equals_plain_numpy(checkpoint: dict[str, torch.Tensor]) -> None:
+    model = InfoMeticNetwork.from_state_dict(checkpoint).eval()
+    generator = torch.Generator().manual_seed(5)
+    regions = torch.randn(PAIRS, REGIONS + 2, WIDTH, generator=generator)
+    regions[:, -1] = 0  # the null region
+    boxes = torch.rand(PAIRS, REGIONS + 2, 4, generator=generator)
+    tokens = torch.randn(PAIRS, TOKENS, WIDTH, generator=generator)
+    image_global, text_global = torch.randn(2, PAIRS, WIDTH, generator=generator)
+    region_mask = torch.ones(PAIRS, REGIONS + 2, dtype=torch.bool)
+    region_mask[:, 0] = False
+    word_mask = torch.zeros(PAIRS, TOKENS, dtype=torch.bool)
+    word_mask[:, 1:4] = True
+    with torch.no_grad():
+        scores = model.score(
+            model.encode_image(regions, boxes),
+            model.encode_text(tokens),
+            image_global,
+            text_global,
+            region_mask,
+            word_mask,
+        )
+
+    arrays = {name: tensor.double().numpy() for name, tensor in checkpoint.items()}
+    scale = np.exp(arrays["logit_scale"])
+    for row in range(PAIRS):
+        placed = regions[row].double().numpy() + boxes[row].double().numpy() @ arrays["bbox_position_embedding"]
+        image = norm(run_encoder(placed, arrays, "image_encoder", 4), arrays, "ln")
+        text = norm(run_encoder(tokens[row].double().numpy(), arrays, "text_encoder", 4), arrays, "ln")
+        fused = norm(run_encoder(np.concatenate([image, text]), arrays, "fusion_encoder", 2), arrays, "ln")
+        seen, read = fused[1 : REGIONS + 2], fused[REGIONS + 2 :][1:4]
+        v, t = image_global[row].double().numpy(), text_global[row].double().numpy()
+        alpha_v = softmax(seen @ arrays["img_att_key"] @ (t @ arrays["img_att_query"]))
+        alpha_t = softmax(read @ arrays["text_att_key"] @ (v @ arrays["text_att_query"]))
+        np.testing.assert_allclose(scores.regions[row], alpha_v, atol=1e-5)
+        np.testing.assert_allclose(scores.words[row, 1:4], alpha_t, atol=1e-5)
+        assert scores.words[row, [0, 4, 5, 6]].abs().max() == 0
+        assert float(scores.recall[row]) == pytest.approx(scale * cosine(alpha_v @ seen, v), abs=1e-5)
+        assert float(scores.precision[row]) == pytest.approx(scale * cosine(alpha_t @ read, t), abs=1e-5)
+
+
+def test_a_checkpoint_with_other_names_is_refused(checkpoint: dict[str, torch.Tensor]) -> None:
+    broken = {name: tensor for name, tensor in checkpoint.items() if name != "img_att_key"}
+    with pytest.raises(RuntimeError, match="img_att_key"):
+        InfoMeticNetwork.from_state_dict(broken)
+    assert set(InfoMeticNetwork().state_dict()) == set(released_layout(512))

@@ -1,0 +1,156 @@
+"""Where people's captions stand on InfoMetIC's scales: quantiles over Flickr8k's validation photos, for explanations.
+
+Run it again after the weights change: python tools/infometic_standing.py FLICKR8K_FOLDER FEATURES
+FEATURES is the folder of `caplens train infometic --features`; what is missing there is made. Then it prints, for
+captions of the test photos with one word replaced and for captions of other photos, how many of the words are called
+wrong, and how many regions that have a name and that no word names are called mentioned. In a caption of another photo
+those words count as wrong that no caption of the photo uses.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from caplens.core.captions import CaptionSet
+from caplens.core.details import Details, Word
+from caplens.core.errors import CaplensWarning
+from caplens.core.progress import silent
+from caplens.core.workspace import Workspace
+from caplens.evaluation.details import apply_verdict_rules
+from caplens.metrics.infometic.metric import InfoMetic
+from caplens.metrics.infometic.percentiles import SCORES, percentiles_of, place, word_weight
+from caplens.metrics.infometic.region_features import ImageRegions, RegionFeatures
+from caplens.storage.atomic import write_atomically
+from caplens.training.grounded import frequent_words, pollute_all, region_features, tagged
+from caplens.training.infometic_tensors import nearest
+from caplens.training.pairs import read_pairs
+
+LEVELS = 41
+
+
+class Featured(InfoMetic):
+    """InfoMetIC over pictures that were regions at before."""
+
+    looks: list[ImageRegions]
+    rows: list[int]
+
+    def regions(self, work: Workspace) -> RegionFeatures:
+        return RegionFeatures(self.looks, self.rows)
+
+
+def explain(
+    folder: Path, features: Path, split: str, names: list[str], rows: list[int], texts: list[str]
+) -> list[Details]:
+    """Details of captions; `rows` says which of the pictures each is about."""
+    metric = Featured()
+    metric.rows = rows
+    metric.looks = region_features(
+        metric.get_encoder(), metric.proposer(), folder / "images", names, features / f"regions-{split}", silent
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaplensWarning)
+        captions = CaptionSet.of(texts, images=[folder / "images" / names[row] for row in rows])
+        result = metric.compute(Workspace(captions))
+    return [result.explained(row) for row in range(len(texts))]
+
+
+def judged(details: Details) -> list[Word]:
+    return [word for word in details["words"] if "status" in word]
+
+
+def measure(folder: Path, features: Path) -> None:
+    """Write the quantiles of people's captions."""
+    by_photo = read_pairs(folder / "flickr8k_captions.json", ()).val
+    texts = [text for found in by_photo.values() for text in found]
+    rows = [number for number, found in enumerate(by_photo.values()) for _ in found]
+    details = explain(folder, features, "val", list(by_photo), rows, texts)
+    details = [entry for entry in details if entry["overall"] is not None]  # a few do not look English
+    scale = InfoMetic().get_encoder().scale
+    values: dict[str, list[float]] = {
+        key: [(entry[key] or 0.0) + scale * entry["cosine"] for entry in details] for key in SCORES
+    }
+    values["word"] = [
+        word_weight(word["score"] or 0.0, len(judged(entry)), entry["cosine"])
+        for entry in details
+        for word in judged(entry)
+    ]
+    content = {
+        "scale": scale,
+        "weights": InfoMetic().model().weights_hash,
+        "from": f"{len(texts):,} captions by people of {len(by_photo):,} Flickr8k validation photos",
+        **{key: np.quantile(found, np.linspace(0, 1, LEVELS)).round(4).tolist() for key, found in values.items()},
+    }
+    write_atomically(place(), json.dumps(content, indent=1) + "\n")
+    percentiles_of.cache_clear()
+
+
+def check(folder: Path, features: Path) -> None:
+    """What readers are told about captions of the test photos: with one word replaced, and of other photos."""
+    pairs = read_pairs(folder / "flickr8k_captions.json", ())
+    frequent = frequent_words(tagged([text for texts in pairs.train.values() for text in texts]))
+    by_photo = {row: tagged(texts) for row, texts in enumerate(pairs.test.values())}
+    words, rows, changed = pollute_all(by_photo, frequent, 1, 0)
+    texts = [" ".join(word.text for word in found) for found in words]
+    details = explain(folder, features, "test", list(pairs.test), rows, texts)
+    show("one word replaced", details, [{place} for place in changed])
+    firsts = [texts[0] for texts in pairs.test.values()]
+    photos = list(by_photo)
+    show("its own caption", explain(folder, features, "test", list(pairs.test), photos, firsts), [set()] * len(photos))
+    others = {"of a similar photo": similar(features, list(pairs.test)), "of any photo": photos[1:] + photos[:1]}
+    for title, owners in others.items():
+        details = explain(folder, features, "test", list(pairs.test), photos, [firsts[owner] for owner in owners])
+        used = [{word.text.lower() for found in by_photo[row] for word in found} for row in photos]
+        unused = [
+            {number for number, word in enumerate(entry["words"]) if word["text"].lower() not in said}
+            for entry, said in zip(details, used, strict=True)
+        ]
+        show(title, details, unused)
+
+
+def similar(features: Path, names: list[str]) -> list[int]:
+    """The most similar other test photo of each."""
+    metric = InfoMetic()
+    looks = region_features(metric.get_encoder(), metric.proposer(), features, names, features / "regions-test", silent)
+    return [int(row[0]) for row in nearest(np.stack([look.vectors[0] for look in looks]), 1)]
+
+
+def show(title: str, details: Sequence[Details], wrong: Sequence[set[int]]) -> None:
+    print(title)
+    for judge, entries in (("at β", details), ("for readers", [apply_verdict_rules(entry) for entry in details])):
+        print(f"  {judge:12} wrong words: {shares(entries, wrong, True)}; others: {shares(entries, wrong, False)}")
+        print(f"  {judge:12} regions: {mentioned(entries)}")
+
+
+def shares(entries: Sequence[Details], wrong: Sequence[set[int]], among: bool) -> str:
+    """How many words have which status, among the wrong ones or among the others."""
+    counts = Counter(
+        word["status"]
+        for details, places in zip(entries, wrong, strict=True)
+        for number, word in enumerate(details["words"])
+        if "status" in word and (number in places) == among
+    )
+    return ", ".join(f"{status} {count / counts.total():.3f}" for status, count in counts.most_common())
+
+
+def mentioned(entries: Sequence[Details]) -> str:
+    """How many regions with a name are called mentioned, of those that a word names and of the others."""
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for details in entries:
+        named = {number for word in details["words"] for number in word.get("regions", ())}
+        for number, region in enumerate(details["regions"]):
+            if "label" in region:
+                counts[number in named, region.get("status") in ("mentioned", "partly")] += 1
+    parts = (("named by a word", True), ("named by none", False))
+    return "; ".join(f"{counts[key, True]} of {counts[key, True] + counts[key, False]} {text}" for text, key in parts)
+
+
+if __name__ == "__main__":
+    measure(Path(sys.argv[1]), Path(sys.argv[2]))
+    check(Path(sys.argv[1]), Path(sys.argv[2]))
