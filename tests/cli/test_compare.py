@@ -71,7 +71,7 @@ def test_captions_without_a_score_are_named_with_the_reason(run: Run, files: dic
 
 def test_the_examples_compare_with_the_default_metrics(run: Run) -> None:
     one, other = EXAMPLES / "captions.jsonl", EXAMPLES / "captions_b.jsonl"
-    shown = run("compare", one, other, "--references", one, "--samples", 100, "--json")
+    shown = run("compare", one, other, "--references", one, "--resamples", 100, "--json")
     assert shown.code == 0, shown.stderr
     found = json.loads(shown.stdout)
     assert found["systems"] == ["captions", "captions_b"]

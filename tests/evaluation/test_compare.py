@@ -61,7 +61,7 @@ def test_randomization_agrees_with_every_swap_enumerated() -> None:
     observed = other.mean() - one.mean()
     all_swaps = np.array(list(itertools.product([1, -1], repeat=10)))
     exact = float(np.mean(np.abs(all_swaps @ (other - one) / 10) >= abs(observed) - 1e-12))
-    found = caplens.compare({"a": texts(one), "b": texts(other)}, metrics=[Number()], samples=20_000)
+    found = caplens.compare({"a": texts(one), "b": texts(other)}, metrics=[Number()], resamples=20_000)
     difference = found["number"].systems[1].difference
     assert difference is not None
     assert difference.value == pytest.approx(observed, abs=1e-12)
@@ -72,7 +72,7 @@ def test_bootstrap_intervals_agree_with_scipy() -> None:
     random = np.random.default_rng(4)
     one = random.gamma(2, 1, 60)
     other = one + random.normal(0.2, 0.5, 60)
-    found = caplens.compare({"a": texts(one), "b": texts(other)}, metrics=[Number()], samples=20_000)["number"]
+    found = caplens.compare({"a": texts(one), "b": texts(other)}, metrics=[Number()], resamples=20_000)["number"]
     for values, system in zip((one, other), found.systems, strict=True):
         peer = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=1).confidence_interval
         assert system.interval == pytest.approx((peer.low, peer.high), abs=0.02)
@@ -100,7 +100,7 @@ def test_a_false_alarm_is_as_rare_as_promised() -> None:
     alarms = 0
     for seed in range(300):
         systems = {name: texts(random.normal(0, 1, 40)) for name in "ab"}
-        found = caplens.compare(systems, metrics=[Number()], samples=300, seed=seed)["number"].systems[1].difference
+        found = caplens.compare(systems, metrics=[Number()], resamples=300, seed=seed)["number"].systems[1].difference
         assert found is not None
         alarms += found.verdict != "same"
     assert 5 <= alarms <= 27  # 15 expected, three standard deviations either way
@@ -120,13 +120,13 @@ def test_the_seed_decides_and_is_in_the_result(tmp_path: Path) -> None:
     systems = {name: texts(random.normal(0, 1, 50)) for name in "abc"}
 
     def result(seed: int) -> dict[str, object]:
-        return caplens.compare(systems, metrics=[Number()], samples=200, seed=seed).to_dict()
+        return caplens.compare(systems, metrics=[Number()], resamples=200, seed=seed).to_dict()
 
     assert result(1) == result(1)
     assert result(1) != result(2)
-    assert (result(1)["seed"], result(1)["baseline"], result(1)["samples"]) == (1, "a", 200)
+    assert (result(1)["seed"], result(1)["baseline"], result(1)["resamples"]) == (1, "a", 200)
     path = tmp_path / "found.json"
-    caplens.compare(systems, metrics=[Number()], samples=200, seed=1).to_json(path)
+    caplens.compare(systems, metrics=[Number()], resamples=200, seed=1).to_json(path)
     assert json.loads(path.read_text()) == json.loads(json.dumps(result(1)))
 
 

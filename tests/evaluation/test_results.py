@@ -54,7 +54,7 @@ def test_what_was_not_computed_says_why(report: caplens.Report) -> None:
 def test_intervals_hold_the_score_and_leave_failures_out() -> None:
     captions = ["a" * length for length in range(1, 60)] + ["broken"]
     report = caplens.evaluate(captions, metrics=[Picky()])
-    low, high = report.intervals(samples=20_000)["toy-picky"]
+    low, high = report.intervals(resamples=20_000)["toy-picky"]
     assert low < report["toy-picky"].score < high
     # The mean of 1..59 over 100: the normal interval is 0.30 ± 1.96 · 0.1703 / √59.
     assert (low, high) == pytest.approx((0.2566, 0.3434), abs=0.0015)

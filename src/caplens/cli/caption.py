@@ -15,7 +15,7 @@ from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_j
 def command(
     images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.jsonl", help="Write captions for `caplens score`.")
+        Path | None, typer.Option("--output", metavar="FILE.jsonl", help="Write captions for `caplens score`.")
     ] = None,
     references: Annotated[
         Path | None, typer.Option("--references", "-r", help="References to put beside the captions, in any layout.")

@@ -28,8 +28,8 @@ from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_j
 if TYPE_CHECKING:
     from caplens.evaluation.compare import Comparison, Difference
 
-COLUMNS = ("metric", "system", "score", "scale", "95 % interval", "difference", "p swap", "p boot", "")
-NUMBERS = ("score", "95 % interval", "difference", "p swap", "p boot")
+COLUMNS = ("metric", "system", "score", "scale", "95 % interval", "difference", "p (permutation)", "p (bootstrap)", "")
+NUMBERS = ("score", "95 % interval", "difference", "p (permutation)", "p (bootstrap)")
 
 
 def command(
@@ -43,14 +43,16 @@ def command(
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
-    samples: Annotated[int, typer.Option(min=1, help="Draws of the bootstrap and of the randomization test.")] = 1000,
+    resamples: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Draws of the bootstrap and of the permutation test.")
+    ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Makes the draws repeatable.")] = 12345,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="Exit code 1 if a system is significantly worse than the first.")
     ] = False,
     json: JsonTarget = None,
 ) -> None:
-    """Compare systems: intervals, paired bootstrap and approximate randomization against the first one."""
+    """Compare systems: intervals, paired bootstrap and permutation test against the first one."""
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read_captions
 
@@ -64,7 +66,7 @@ def command(
         found = compare(
             systems,
             metrics=names,
-            samples=samples,
+            resamples=resamples,
             seed=seed,
             progress=progress,
             **read_options(option, encoder, allow_urls),
@@ -72,7 +74,10 @@ def command(
 
     write_json(json, found.to_dict())
     show_table(json, COLUMNS, _rows(found), right=NUMBERS)
-    say(json, f"{found.captions:,} captions, {samples:,} draws, seed {seed}; * p < {SIGNIFICANT}, ** p < 0.01 (swap)")
+    say(
+        json,
+        f"{found.captions:,} captions, {resamples:,} resamples, seed {seed}; * p < {SIGNIFICANT}, ** p < 0.01 (permutation test)",
+    )
     for metric in found.metrics.values():
         say(json, metric.signature)
     scored = [system for metric in found.metrics.values() for system in metric.systems]

@@ -20,7 +20,7 @@ def _verbs() -> None:
 @app.command("build")
 def build(
     captions: Annotated[Path, typer.Argument(help="References: COCO annotations, jsonl, csv, parquet or json by id.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.safetensors).")],
+    output: Annotated[Path, typer.Option("--output", help="The table to write (.safetensors).")],
     tokenizer: Annotated[str, typer.Option(help="ptb, as coco-caption does, or whitespace.")] = "ptb",
     json: JsonTarget = None,
 ) -> None:

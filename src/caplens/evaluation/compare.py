@@ -68,7 +68,7 @@ class Comparison:
 
     systems: tuple[str, ...]
     captions: int
-    samples: int
+    resamples: int
     seed: int
     metrics: dict[str, MetricComparison]
     errors: dict[str, str] = field(default_factory=dict)
@@ -102,7 +102,7 @@ def compare(
     videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
     metrics: str | Sequence[str | Metric] = ("cider-r",),
     *,
-    samples: int = 1000,
+    resamples: int = 1000,
     seed: int = 12345,
     progress: Progress = silent,
     **options: Any,
@@ -112,7 +112,7 @@ def compare(
     Args:
         systems: name to captions; every system has the same ids (or, as lists, the same order).
         references: as for `evaluate`, and so are ``images``, ``videos``, ``metrics`` and the options.
-        samples: draws of the paired bootstrap and of the approximate randomization.
+        resamples: draws of the paired bootstrap and of the approximate randomization.
         seed: makes the draws, and so the p values, repeatable; it is part of the result.
 
     Re-sampling adds up each metric's stored statistics; what a metric learned from the whole set (the idf of the
@@ -125,8 +125,8 @@ def compare(
     """
     if len(systems) < 2:
         raise InputError(f"{len(systems)} system to compare", remedy="give at least two; the first is the baseline")
-    if samples < 1:
-        raise InputError(f"samples={samples}", remedy="give at least 1; 1000 is usual")
+    if resamples < 1:
+        raise InputError(f"resamples={resamples}", remedy="give at least 1; 1000 is usual")
     aligned = _same_rows(systems, references, images, videos)
     reports = {
         name: evaluate(captions, metrics=metrics, progress=progress, **options) for name, captions in aligned.items()
@@ -137,8 +137,8 @@ def compare(
     for name in next(iter(reports.values())).results:
         if name not in errors:
             results = {system: report[name] for system, report in reports.items()}
-            compared[name] = _compare_one(results, ids, samples, seed)
-    return Comparison(tuple(systems), len(ids), samples, seed, compared, errors)
+            compared[name] = _compare_one(results, ids, resamples, seed)
+    return Comparison(tuple(systems), len(ids), resamples, seed, compared, errors)
 
 
 def _same_rows(
@@ -186,7 +186,7 @@ def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name
     return captions.take([place[key] for key in ids])
 
 
-def _compare_one(results: Mapping[str, Result], ids: Sequence[str], samples: int, seed: int) -> MetricComparison:
+def _compare_one(results: Mapping[str, Result], ids: Sequence[str], resamples: int, seed: int) -> MetricComparison:
     """Test every system against the first on one metric."""
     stacked = np.stack([result.statistics for result in results.values()])  # (systems, captions, columns)
     usable = ~np.isnan(stacked).any(axis=(0, 2))
@@ -198,11 +198,11 @@ def _compare_one(results: Mapping[str, Result], ids: Sequence[str], samples: int
     sums = stacked.sum(axis=1)
     scores = _corpus(first.metric, sums, count)
     side_by_side = np.concatenate(list(stacked), axis=1)
-    drawn = bootstrap_sums(side_by_side, samples, seed).reshape(samples, len(results), -1)
-    drawn_scores = _corpus(first.metric, drawn, count)  # (samples, systems)
+    drawn = bootstrap_sums(side_by_side, resamples, seed).reshape(resamples, len(results), -1)
+    drawn_scores = _corpus(first.metric, drawn, count)  # (resamples, systems)
 
     others = np.concatenate([system - stacked[0] for system in stacked[1:]], axis=1)
-    moved = swap_sums(others, samples, seed).reshape(samples, len(results) - 1, -1)
+    moved = swap_sums(others, resamples, seed).reshape(resamples, len(results) - 1, -1)
     swapped = _corpus(first.metric, sums[1:] - moved, count) - _corpus(first.metric, sums[0] + moved, count)
 
     rows = []

@@ -56,18 +56,18 @@ class Report:
         shown = ", ".join(f"{result.name} {result.score:.4f}" for result in self)
         return f"<Report of {len(self.captions)} captions: {shown}>"
 
-    def intervals(self, samples: int = 1000, seed: int = 12345) -> dict[str, tuple[float, float]]:
+    def intervals(self, resamples: int = 1000, seed: int = 12345) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the corpus scores; none for one caption, or for so many that it would take long.
 
         Above `MANY` captions the interval is narrower than the digits people print.
         """
         if not 1 < len(self.captions) <= MANY:
             return {}
-        if (samples, seed) not in self._intervals:
-            self._intervals[samples, seed] = self._bootstrap(samples, seed)
-        return self._intervals[samples, seed]
+        if (resamples, seed) not in self._intervals:
+            self._intervals[resamples, seed] = self._bootstrap(resamples, seed)
+        return self._intervals[resamples, seed]
 
-    def _bootstrap(self, samples: int, seed: int) -> dict[str, tuple[float, float]]:
+    def _bootstrap(self, resamples: int, seed: int) -> dict[str, tuple[float, float]]:
         usable = {result.name: ~np.isnan(result.statistics).any(axis=1) for result in self}
         by_rows: dict[bytes, list[Result]] = {}
         for result in self:  # metrics that were computed on the same captions share the draws
@@ -77,7 +77,7 @@ class Report:
         for results in by_rows.values():
             rows = usable[results[0].name]
             widths = [result.statistics.shape[1] for result in results]
-            drawn = bootstrap_sums(np.hstack([result.statistics[rows] for result in results]), samples, seed)
+            drawn = bootstrap_sums(np.hstack([result.statistics[rows] for result in results]), resamples, seed)
             parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
             for result, sums in zip(results, parts, strict=True):
                 found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
