@@ -34,7 +34,8 @@ def test_the_example_runs_with_what_it_has_and_writes_a_page(run: Run, tmp_path:
     assert set(QUICK) <= set(report["metrics"])
     assert report["captions"] == 12
     assert f"{report['metrics']['bleu-4']['score'] * 100:.2f}  ×100" in shown.stdout
-    assert report["metrics"]["cider-r"]["signature"] in shown.stdout
+    assert report["metrics"]["cider-r"]["signature"] not in shown.stdout
+    assert report["metrics"]["cider-r"]["signature"] in run("score", EXAMPLE, "-m", "cider-r", "--signatures").stdout
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
     assert page.count("data:image/jpeg") == 12
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["demo.html", "demo.json"]
@@ -107,3 +108,14 @@ def test_notes_about_a_number_go_to_standard_error(run: Run, tmp_path: Path) -> 
     assert shown.code == 0
     assert shown.stderr.startswith("note: cider-d: ")
     assert json.loads(shown.stdout)["metrics"]["cider-d"]["notes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("csv", "metric,score"), ("latex", r"\begin{tabular}"), ("markdown", "| metric")]
+)
+def test_another_format_is_alone_on_standard_output(run: Run, name: str, first: str) -> None:
+    shown = run("score", EXAMPLE, "-m", "bleu-4", "--format", name, "--signatures")
+    assert shown.code == 0, shown.stderr
+    assert shown.stdout.startswith(first)
+    assert "bleu-4|" not in shown.stdout
+    assert "bleu-4|" in shown.stderr

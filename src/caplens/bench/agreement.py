@@ -6,7 +6,6 @@ independent. A resample is a vector of how often each unit was drawn, so nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -144,24 +143,6 @@ def p_value(observed: float, permuted: Floats) -> float:
     """Two-sided, counting the observed difference among the permutations so that it is never 0."""
     extreme = np.sum(np.abs(permuted) >= abs(observed) - 1e-12)
     return float((extreme + 1) / (len(permuted) + 1))
-
-
-def clusters(order: Sequence[str], test: Callable[[str, str], float], level: float = 0.05) -> dict[str, int]:
-    """Groups that the data cannot tell apart, best first.
-
-    Going down the ranking, a metric opens a new cluster when it is significantly worse than every metric of the
-    current one; so within a cluster some pair is always undecided, between clusters every step is significant.
-    """
-    found: dict[str, int] = {}
-    current: list[str] = []
-    number = 1
-    for name in order:
-        if current and all(test(other, name) < level for other in reversed(current)):
-            number += 1
-            current = []
-        current.append(name)
-        found[name] = number
-    return found
 
 
 def _tau(kind: Correlation, counts: Floats) -> Floats:

@@ -21,6 +21,7 @@ from caplens.core.errors import CaplensError, InputError, MissingData
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.evaluation.resampling import rank_clusters
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
 
@@ -292,7 +293,7 @@ def _ranks(
         report.p_values[figure.key, better, worse] = p
         return p
 
-    return agreement.clusters(order, test, LEVEL)
+    return rank_clusters(order, test, LEVEL)
 
 
 def _permuted(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,18 +22,13 @@ from caplens.cli._arguments import (
     read_options,
     split_names,
 )
-from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
-
-if TYPE_CHECKING:
-    from caplens.evaluation.compare import Comparison, Difference
-
-COLUMNS = ("metric", "system", "score", "scale", "95 % interval", "difference", "p (permutation)", "p (bootstrap)", "")
-NUMBERS = ("score", "95 % interval", "difference", "p (permutation)", "p (bootstrap)")
+from caplens.cli._results import Format, Layout, Signatures, show_result
+from caplens.cli._show import JsonTarget, progress_bar, write_json
 
 
 def command(
     predictions: Annotated[
-        list[Path], typer.Argument(help="Two or more files of captions; the first is the baseline.")
+        list[Path], typer.Argument(help="Two to fifty files of captions; the first is the baseline.")
     ],
     references: References = None,
     images: Images = None,
@@ -44,15 +38,21 @@ def command(
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
     resamples: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Draws of the bootstrap and of the permutation test.")
-    ] = 1000,
+        int | None,
+        typer.Option(
+            help="Draws of the bootstrap and of the permutation test.", show_default="1000, more for many systems"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Makes the draws repeatable.")] = 12345,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="Exit code 1 if a system is significantly worse than the first.")
     ] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a leaderboard page.")] = None,
+    format: Format = Layout.table,
+    signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
-    """Compare systems: intervals, paired bootstrap and permutation test against the first one."""
+    """Rank systems on the same pictures: intervals, every pair tested, rank clusters, a leaderboard page."""
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read_captions
 
@@ -73,13 +73,20 @@ def command(
         )
 
     write_json(json, found.to_dict())
-    show_table(json, COLUMNS, _rows(found), right=NUMBERS)
-    say(
+    if html is not None:
+        found.to_html(html)
+    draws = f"{found.resamples:,} resamples, {found.permutations:,} permutations, seed {seed}"
+    show_result(
+        found,
+        format,
         json,
-        f"{found.captions:,} captions, {resamples:,} resamples, seed {seed}; * p < {SIGNIFICANT}, ** p < 0.01 (permutation test)",
+        remarks=[
+            f"{found.captions:,} captions, {draws}",
+            f"systems of the same rank cannot be told apart; * p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
+        ],
+        signatures=[metric.signature for metric in found.metrics.values()] if signatures else (),
+        written=(html, json),
     )
-    for metric in found.metrics.values():
-        say(json, metric.signature)
     scored = [system for metric in found.metrics.values() for system in metric.systems]
     name_unscored(failure for system in scored for failure in system.failures.items())
     name_failures(found.errors, asked)
@@ -87,38 +94,6 @@ def command(
         for system, name in found.worse():
             print(f"{system} is significantly worse than {found.systems[0]} in {name}", file=sys.stderr)
         raise typer.Exit(1)
-
-
-def _rows(comparison: Comparison) -> list[list[str]]:
-    """One row per metric and system, under COLUMNS."""
-    from caplens.report.table import show_interval, show_number
-
-    rows = []
-    for metric in comparison.metrics.values():
-        for place, system in enumerate(metric.systems):
-            rows.append(
-                [
-                    metric.name if place == 0 else "",
-                    system.system,
-                    show_number(system.score, metric.shown_as_percent),
-                    "×100" if metric.shown_as_percent else "",
-                    show_interval(system.interval, metric.shown_as_percent),
-                    *_difference_cells(system.difference, metric.shown_as_percent),
-                ]
-            )
-    return rows
-
-
-def _difference_cells(difference: Difference | None, percent: bool) -> Sequence[str]:
-    if difference is None:
-        return "baseline", "", "", ""
-    stars = "" if difference.verdict == "same" else "**" if difference.p_permutation < 0.01 else "*"
-    return (
-        f"{difference.value * (100 if percent else 1):+.2f}",
-        f"{difference.p_permutation:.4f}",
-        f"{difference.p_bootstrap:.4f}",
-        f"{stars} {difference.verdict}".strip() if stars else "",
-    )
 
 
 def _names(paths: list[Path]) -> list[str]:

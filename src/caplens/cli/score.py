@@ -21,7 +21,8 @@ from caplens.cli._arguments import (
     read_options,
     split_names,
 )
-from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+from caplens.cli._results import Format, Layout, Signatures, show_result
+from caplens.cli._show import JsonTarget, progress_bar, write_json
 
 
 def command(
@@ -37,12 +38,13 @@ def command(
     allow_urls: AllowUrls = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
+    format: Format = Layout.table,
+    signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
     """Score captions; without --metrics, with the quick ones that run on what is given."""
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read_captions
-    from caplens.report.table import SCORE_COLUMNS, SCORE_NUMBERS, score_rows
 
     captions = read_captions(predictions, references, images, videos)
     asked = split_names(metrics)
@@ -55,12 +57,13 @@ def command(
     write_json(json, report.to_dict())
     if html is not None:
         report.to_html(html, title=predictions.name)
-    show_table(json, SCORE_COLUMNS, score_rows(report), right=SCORE_NUMBERS)
-    for result in report:
-        say(json, result.signature)
-    for target in (html, None if json == "-" else json):
-        if target is not None:
-            say(json, f"wrote {target}")
+    show_result(
+        report,
+        format,
+        json,
+        signatures=[result.signature for result in report] if signatures else (),
+        written=(html, json),
+    )
     ids = report.captions.ids
     name_unscored((ids[row], reason) for result in report for row, reason in result.failures.items())
     name_failures(report.errors, asked)

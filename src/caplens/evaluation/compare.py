@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import InputError
+from caplens.core.errors import InputError, MissingData
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
+from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
-from caplens.evaluation.resampling import bootstrap_sums, interval, share_at_least, swap_sums
+from caplens.evaluation.pages import render_page
+from caplens.evaluation.resampling import bootstrap_sums, holm, interval, rank_clusters, share_at_least, swap_sums
+from caplens.evaluation.results import Report
+from caplens.evaluation.tabular import Tabular
+from caplens.metrics import canonical_name
 from caplens.metrics.base import Metric, Result
 from caplens.storage.atomic import write_atomically
 
+if TYPE_CHECKING:
+    import pandas
+
 SIGNIFICANT = 0.05
+MOST_RESAMPLES = 1_000_000
+DRAWS = 1000
+DRAWS_PER_PAIR = 40
+"""Holm's correction multiplies the smallest p value by the number of pairs, so more pairs need more permutations."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +46,10 @@ class Difference:
     """95 % of the bootstrap's differences."""
     p_bootstrap: float
     p_permutation: float
+    p_holm: float
+    """The permutation test's p value, corrected for the number of pairs of systems."""
     verdict: str
-    """'better' or 'worse' if the randomization test calls the difference significant, else 'same'."""
+    """'better' or 'worse' if the corrected test calls the difference significant, else 'same'."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,8 @@ class SystemScore:
     system: str
     score: float
     interval: tuple[float, float]
+    cluster: int
+    """1 for the best systems; systems that share a cluster cannot be told apart."""
     difference: Difference | None
     """None for the baseline itself."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -50,8 +68,20 @@ class SystemScore:
 
 
 @dataclass(frozen=True)
+class PairTest:
+    """Two systems on one metric, the better one first."""
+
+    better: str
+    worse: str
+    difference: float
+    """How much better, on the metric's own scale; never negative."""
+    p_permutation: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
 class MetricComparison:
-    """All systems on one metric, the baseline first."""
+    """All systems on one metric, the baseline first, and every pair of them tested."""
 
     name: str
     signature: str
@@ -60,25 +90,35 @@ class MetricComparison:
     captions: int
     """How many captions count: those that every system could be scored on."""
     systems: tuple[SystemScore, ...]
+    pairs: tuple[PairTest, ...]
+
+    def ranking(self) -> list[SystemScore]:
+        """Return the systems, the best first."""
+        return sorted(self.systems, key=lambda system: -system.score if self.higher_is_better else system.score)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """Several systems on the same captions; the first one is the baseline."""
 
     systems: tuple[str, ...]
     captions: int
     resamples: int
+    """Draws of the bootstrap."""
+    permutations: int
+    """Draws of the permutation test."""
     seed: int
     metrics: dict[str, MetricComparison]
     errors: dict[str, str] = field(default_factory=dict)
     """Metric name to reason, for metrics that could not run."""
+    reports: Mapping[str, Report] = field(default_factory=dict, repr=False, compare=False)
+    """The report of every system: what a page draws captions from."""
 
     def __getitem__(self, name: str) -> MetricComparison:
-        return self.metrics[name]
+        return self.metrics[canonical_name(name)]
 
     def worse(self) -> list[tuple[str, str]]:
-        """(system, metric) pairs that are significantly worse than the baseline."""
+        """Return (system, metric) pairs that are significantly worse than the baseline."""
         return [
             (score.system, metric.name)
             for metric in self.metrics.values()
@@ -86,13 +126,77 @@ class Comparison:
             if score.difference is not None and score.difference.verdict == "worse"
         ]
 
+    def table(self) -> Table:
+        """Return one row per metric and system, the best system first."""
+        rows = []
+        for metric in self.metrics.values():
+            for number, system in enumerate(metric.ranking()):
+                percent = metric.shown_as_percent
+                rows.append(
+                    [
+                        (metric.name + (" ×100" if percent else "")) if number == 0 else "",
+                        str(system.cluster),
+                        system.system,
+                        show_number(system.score, percent),
+                        show_interval(system.interval, percent),
+                        *self._difference_cells(system.difference, percent),
+                    ]
+                )
+        columns = ("metric", "rank", "system", "score", "95 % interval", "vs. first", "p (Holm)", "")
+        return Table(columns, rows, ("rank", "score", "95 % interval", "vs. first", "p (Holm)"))
+
+    def _difference_cells(self, difference: Difference | None, percent: bool) -> Sequence[str]:
+        if difference is None:
+            return "baseline", "", ""
+        stars = "" if difference.verdict == "same" else "**" if difference.p_holm < 0.01 else "*"
+        value = difference.value * (100 if percent else 1)
+        return f"{value:+.2f}", show_p(difference.p_holm, self.permutations), f"{stars} {difference.verdict}".strip()
+
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values."""
-        return {"baseline": self.systems[0], "significant_below": SIGNIFICANT, **asdict(self)}
+        """Return everything as plain Python values."""
+        return {
+            "baseline": self.systems[0],
+            "significant_below": SIGNIFICANT,
+            "systems": list(self.systems),
+            "captions": self.captions,
+            "resamples": self.resamples,
+            "permutations": self.permutations,
+            "seed": self.seed,
+            "metrics": {name: asdict(metric) for name, metric in self.metrics.items()},
+            "errors": dict(self.errors),
+        }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write `to_dict` as a json file."""
         write_atomically(path, json_text(self.to_dict()) + "\n")
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return one row per metric and system: score, interval, rank cluster and the test against the baseline."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
+        rows = []
+        for metric in self.metrics.values():
+            for system in metric.ranking():
+                difference = system.difference
+                rows.append(
+                    {
+                        "metric": metric.name,
+                        "system": system.system,
+                        "score": system.score,
+                        "low": system.interval[0],
+                        "high": system.interval[1],
+                        "rank": system.cluster,
+                        "difference": None if difference is None else difference.value,
+                        "p_holm": None if difference is None else difference.p_holm,
+                    }
+                )
+        return pandas.DataFrame(rows)
+
+    def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """Write a self-contained leaderboard page."""
+        write_atomically(path, render_page(self, title or Path(path).stem))
 
 
 def compare(
@@ -102,17 +206,18 @@ def compare(
     videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
     metrics: str | Sequence[str | Metric] = ("cider-r",),
     *,
-    resamples: int = 1000,
+    resamples: int | None = None,
     seed: int = 12345,
     progress: Progress = silent,
     **options: Any,
 ) -> Comparison:
-    """Score several systems on the same pictures and test each against the first.
+    """Score several systems on the same pictures, rank them, and test every pair.
 
     Args:
         systems: name to captions; every system has the same ids (or, as lists, the same order).
         references: as for `evaluate`, and so are ``images``, ``videos``, ``metrics`` and the options.
-        resamples: draws of the paired bootstrap and of the approximate randomization.
+        resamples: draws of the paired bootstrap and of the permutation test; by default 1,000, and more permutations
+            where there are so many pairs that Holm's correction needs them.
         seed: makes the draws, and so the p values, repeatable; it is part of the result.
 
     Re-sampling adds up each metric's stored statistics; what a metric learned from the whole set (the idf of the
@@ -125,8 +230,10 @@ def compare(
     """
     if len(systems) < 2:
         raise InputError(f"{len(systems)} system to compare", remedy="give at least two; the first is the baseline")
-    if resamples < 1:
-        raise InputError(f"resamples={resamples}", remedy="give at least 1; 1000 is usual")
+    if resamples is not None and not 1 <= resamples <= MOST_RESAMPLES:
+        raise InputError(f"resamples={resamples}", remedy=f"give 1 to {MOST_RESAMPLES:,}; 1,000 is usual")
+    pairs = len(systems) * (len(systems) - 1) // 2
+    draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     aligned = _same_rows(systems, references, images, videos)
     reports = {
         name: evaluate(captions, metrics=metrics, progress=progress, **options) for name, captions in aligned.items()
@@ -137,8 +244,17 @@ def compare(
     for name in next(iter(reports.values())).results:
         if name not in errors:
             results = {system: report[name] for system, report in reports.items()}
-            compared[name] = _compare_one(results, ids, resamples, seed)
-    return Comparison(tuple(systems), len(ids), resamples, seed, compared, errors)
+            compared[name] = _compare_one(results, ids, draws)
+    return Comparison(tuple(systems), len(ids), draws.bootstrap, draws.permutations, seed, compared, errors, reports)
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """How many times captions are drawn or swapped, and from which seed."""
+
+    bootstrap: int
+    permutations: int
+    seed: int
 
 
 def _same_rows(
@@ -186,47 +302,73 @@ def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name
     return captions.take([place[key] for key in ids])
 
 
-def _compare_one(results: Mapping[str, Result], ids: Sequence[str], resamples: int, seed: int) -> MetricComparison:
-    """Test every system against the first on one metric."""
+def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draws) -> MetricComparison:
+    """Rank the systems on one metric and test every pair."""
     stacked = np.stack([result.statistics for result in results.values()])  # (systems, captions, columns)
     usable = ~np.isnan(stacked).any(axis=(0, 2))
-    stacked = stacked[:, usable]
     count = int(usable.sum())
     first = next(iter(results.values()))
+    metric = first.metric
     if not count:
         raise InputError(f"no caption could be scored with {first.name} for every system")
-    sums = stacked.sum(axis=1)
-    scores = _corpus(first.metric, sums, count)
-    side_by_side = np.concatenate(list(stacked), axis=1)
-    drawn = bootstrap_sums(side_by_side, resamples, seed).reshape(resamples, len(results), -1)
-    drawn_scores = _corpus(first.metric, drawn, count)  # (resamples, systems)
+    rows = np.concatenate(list(stacked[:, usable]), axis=1)  # every system's columns side by side, drawn together
+    sums = rows.sum(axis=0).reshape(len(results), -1)
+    scores = _corpus(metric, sums, count)
+    drawn = bootstrap_sums(rows, draws.bootstrap, draws.seed).reshape(draws.bootstrap, len(results), -1)
+    drawn_scores = _corpus(metric, drawn, count)  # (draws, systems)
 
-    others = np.concatenate([system - stacked[0] for system in stacked[1:]], axis=1)
-    moved = swap_sums(others, resamples, seed).reshape(resamples, len(results) - 1, -1)
-    swapped = _corpus(first.metric, sums[1:] - moved, count) - _corpus(first.metric, sums[0] + moved, count)
+    p_values = _permutation_tests(metric, rows, sums, scores, count, draws)
+    corrected = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    order = np.argsort(-scores if metric.higher_is_better else scores, kind="stable").tolist()
+    clusters = rank_clusters(order, lambda one, other: corrected[min(one, other), max(one, other)], SIGNIFICANT)
 
-    rows = []
-    for place, (name, result) in enumerate(results.items()):
+    names = list(results)
+    systems = []
+    for number, (name, result) in enumerate(results.items()):
         difference = None
-        if place:
-            value = float(scores[place] - scores[0])
-            drawn_differences = drawn_scores[:, place] - drawn_scores[:, 0]
-            p_permutation = share_at_least(swapped[:, place - 1], value)
-            improved = (value > 0) == first.metric.higher_is_better
+        if number:
+            value = float(scores[number] - scores[0])
+            drawn_differences = drawn_scores[:, number] - drawn_scores[:, 0]
+            improved = (value > 0) == metric.higher_is_better
             difference = Difference(
                 value=value,
                 interval=interval(drawn_differences),
                 # Under the null hypothesis the differences scatter around 0 as they now do around the observed one.
                 p_bootstrap=share_at_least(drawn_differences - value, value),
-                p_permutation=p_permutation,
-                verdict="same" if p_permutation >= SIGNIFICANT else "better" if improved else "worse",
+                p_permutation=p_values[0, number],
+                p_holm=corrected[0, number],
+                verdict="same" if corrected[0, number] >= SIGNIFICANT else "better" if improved else "worse",
             )
         failures = {ids[row]: reason for row, reason in result.failures.items()}
-        rows.append(SystemScore(name, float(scores[place]), interval(drawn_scores[:, place]), difference, failures))
-    metric = first.metric
+        bounds = interval(drawn_scores[:, number])
+        systems.append(SystemScore(name, float(scores[number]), bounds, clusters[number], difference, failures))
+    tests = []
+    for better, worse in itertools.combinations(order, 2):
+        key = min(better, worse), max(better, worse)
+        gap = abs(float(scores[better] - scores[worse]))
+        tests.append(PairTest(names[better], names[worse], gap, p_values[key], corrected[key]))
     return MetricComparison(
-        first.name, first.signature, metric.shown_as_percent, metric.higher_is_better, count, tuple(rows)
+        name=first.name,
+        signature=first.signature,
+        shown_as_percent=metric.shown_as_percent,
+        higher_is_better=metric.higher_is_better,
+        captions=count,
+        systems=tuple(systems),
+        pairs=tuple(tests),
     )
+
+
+def _permutation_tests(
+    metric: Metric, rows: Floats, sums: Floats, scores: Floats, count: int, draws: _Draws
+) -> dict[tuple[int, int], float]:
+    """Return the p value of every pair of systems: how often swapping their captions at random differs as much."""
+    taken = swap_sums(rows, draws.permutations, draws.seed).reshape(draws.permutations, len(sums), -1)
+    p_values = {}
+    for one, other in itertools.combinations(range(len(sums)), 2):
+        moved = taken[:, other] - taken[:, one]  # what the swapped captions carry from one system to the other
+        swapped = _corpus(metric, sums[other] - moved, count) - _corpus(metric, sums[one] + moved, count)
+        p_values[one, other] = share_at_least(swapped, float(scores[other] - scores[one]))
+    return p_values
 
 
 def _corpus(metric: Metric, sums: Floats, count: int) -> Floats:

@@ -12,8 +12,10 @@ import numpy as np
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.plain_json import json_text
+from caplens.core.tables import Table, show_interval, show_number
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, interval
+from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name
 from caplens.metrics.base import Result
 from caplens.storage.atomic import write_atomically
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
     import pandas
 
 MANY = 20_000
+SCORE_NUMBERS = ("score", "95 % interval", "captions")
 
 
-class Report:
+class Report(Tabular):
     """Results by metric name, in the order they were asked for."""
 
     def __init__(self, captions: CaptionSet) -> None:
@@ -83,6 +86,23 @@ class Report:
                 found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
         return {result.name: found[result.name] for result in self if result.name in found}
 
+    def table(self) -> Table:
+        """Return one row per metric: score, scale, interval, and how many captions it stands on."""
+        intervals = self.intervals()
+        rows = []
+        for result in self:
+            percent, bounds = result.metric.shown_as_percent, intervals.get(result.name)
+            rows.append(
+                [
+                    result.name,
+                    show_number(result.score, percent),
+                    "×100" if percent else "",
+                    "" if bounds is None else show_interval(bounds, percent),
+                    show_count(result),
+                ]
+            )
+        return Table(("metric", "score", "scale", "95 % interval", "captions"), rows, SCORE_NUMBERS)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values; NaN becomes None so that any json reader takes it."""
         intervals = self.intervals()
@@ -126,3 +146,9 @@ class Report:
 
 def _plain(value: float) -> float | None:
     return None if np.isnan(value) else value
+
+
+def show_count(result: Result) -> str:
+    """Return how many captions the score stands on, and out of how many if some could not be scored."""
+    total, failed = len(result.scores), len(result.failures)
+    return f"{total:,}" if not failed else f"{total - failed:,} of {total:,}"

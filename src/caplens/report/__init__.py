@@ -1,7 +1,8 @@
-"""Draws results: pages, tables, plots. Importing it gives reports and explanations their `to_html`."""
+"""Draws results: pages, tables, plots. Importing it gives results their `to_html`."""
 
 from __future__ import annotations
 
+from caplens.evaluation.compare import Comparison
 from caplens.evaluation.explain import Explanation
 from caplens.evaluation.pages import register_page
 from caplens.evaluation.results import Report
@@ -19,6 +20,13 @@ def _explanation_page(explanation: Explanation) -> str:
     return render(explanation)
 
 
+def _leaderboard_page(comparison: Comparison, title: str) -> str:
+    from caplens.report.leaderboard import render
+
+    return render(comparison, title)
+
+
+register_page(Comparison, _leaderboard_page)
 register_page(Report, _report_page)
 register_page(Explanation, _explanation_page)
 

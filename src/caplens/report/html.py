@@ -12,12 +12,12 @@ import numpy as np
 from caplens.core.details import AnyDetails, Details, read_details
 from caplens.core.errors import InputError
 from caplens.core.plain_json import json_text
+from caplens.core.tables import show_interval, show_number
 from caplens.evaluation.details import apply_verdict_rules
 from caplens.evaluation.reference_support import ReferenceSupport
-from caplens.evaluation.results import Report
+from caplens.evaluation.results import Report, show_count
 from caplens.report.histogram import HEIGHT, WIDTH, bars
 from caplens.report.sample import EXTREMES, choose_rows, extremes, shorten
-from caplens.report.table import show_count, show_interval, show_number
 from caplens.report.thumbnails import thumbnails
 
 TEMPLATES = Path(__file__).parent / "templates"
