@@ -37,7 +37,7 @@ ALONE: dict[str, dict[str, Any] | None] = {
     name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "spider")
 }
 ALONE["mid"] = None
-ALONE |= dict.fromkeys(("em-score", "em-score-ref"), {"idf": "none"})
+ALONE |= {name: {"idf": "none"} for name in ("em-score", "em-score-ref")}
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
 TOLERANCE: dict[str, float] = {
