@@ -19,7 +19,8 @@ from typer.core import TyperGroup
 from caplens.core.errors import CaplensError, CaplensWarning
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
-ORDER = ("score", "explain", "compare", "caption", "generate", "bench", "train", "weights", "idf", "metrics", "doctor")
+_FIRST = ("score", "check", "explain", "compare", "caption", "generate", "bench", "train", "weights", "idf", "metrics")
+ORDER = (*_FIRST, "doctor")
 
 
 class _InOrder(TyperGroup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from caplens.evaluation.check import CheckReport
 from caplens.evaluation.compare import Comparison
 from caplens.evaluation.explain import Explanation
 from caplens.evaluation.pages import register_page
@@ -26,6 +27,13 @@ def _leaderboard_page(comparison: Comparison, title: str) -> str:
     return render(comparison, title)
 
 
+def _check_page(report: CheckReport, title: str) -> str:
+    from caplens.report.checked import render
+
+    return render(report, title)
+
+
+register_page(CheckReport, _check_page)
 register_page(Comparison, _leaderboard_page)
 register_page(Report, _report_page)
 register_page(Explanation, _explanation_page)

@@ -1,0 +1,402 @@
+"""Judge alt texts one by one: fine, doubtful or wrong, with the reason in words. The work behind `caplens check`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from caplens.core.captions import CaptionSet, media_name
+from caplens.core.details import Details
+from caplens.core.errors import CaplensError, InputError
+from caplens.core.plain_json import json_text
+from caplens.core.progress import Progress, silent
+from caplens.core.tables import Table
+from caplens.evaluation.details import apply_verdict_rules, left_out, wrong_words
+from caplens.evaluation.evaluate import evaluate
+from caplens.evaluation.pages import render_page
+from caplens.evaluation.tabular import Tabular
+from caplens.metrics.base import Result
+from caplens.storage.atomic import write_atomically
+from caplens.text.alt_text import text_problems
+from caplens.text.language import looks_english
+
+Verdict = Literal["fine", "doubtful", "wrong"]
+VERDICTS: tuple[Verdict, ...] = ("fine", "doubtful", "wrong")
+METRIC = "infometic"
+MOST_LEFT_OUT = 3
+"""Things left out that a reason names."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason for a verdict."""
+
+    kind: str
+    message: str
+    verdict: Verdict
+    """What this reason alone makes of the text; 'fine' is a remark."""
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One alt text and what became of it."""
+
+    id: str
+    text: str
+    image: str | None
+    place: str
+    """File and line or row, for messages and editors."""
+    findings: tuple[Finding, ...]
+    another_picture: float | None = None
+    """How probable it is that the text was written for another picture; None where the picture was not looked at."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the worst that any reason says."""
+        return max((finding.verdict for finding in self.findings), key=VERDICTS.index, default="fine")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "image": self.image,
+            "place": self.place,
+            "verdict": self.verdict,
+            "reasons": [
+                {
+                    "kind": finding.kind,
+                    "message": finding.message,
+                    "verdict": finding.verdict,
+                    "words": list(finding.words),
+                }
+                for finding in self.findings
+            ],
+            "another_picture": self.another_picture,
+        }
+
+
+@dataclass(frozen=True)
+class CheckReport(Tabular):
+    """The verdicts on a set of alt texts."""
+
+    rows: tuple[Checked, ...]
+    captions: CaptionSet
+    calibration: Calibration
+    notes: tuple[str, ...] = ()
+    details: Mapping[int, Details] = field(default_factory=dict, repr=False)
+    """By row, what the page draws."""
+    signature: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many texts have this verdict."""
+        return sum(row.verdict == verdict for row in self.rows)
+
+    def failing(self, worst_allowed: Verdict) -> list[Checked]:
+        """Return the texts whose verdict is worse than this."""
+        return [row for row in self.rows if VERDICTS.index(row.verdict) > VERDICTS.index(worst_allowed)]
+
+    def table(self) -> Table:
+        """Return one row per text that is not fine, the worst first."""
+        shown = sorted(
+            (row for row in self.rows if row.verdict != "fine"), key=lambda row: -VERDICTS.index(row.verdict)
+        )
+        return Table(
+            ("verdict", "id", "text", "reason"),
+            [[row.verdict, row.id, _shorten(row.text), _reason(row)] for row in shown],
+        )
+
+    def all_rows(self) -> Table:
+        """Return one row per text, in the order given: what the csv has."""
+        return Table(
+            ("id", "image", "text", "verdict", "reasons"),
+            [[row.id, row.image or "", row.text, row.verdict, _reason(row)] for row in self.rows],
+        )
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return every text with its verdict as csv, and write it where a path is given."""
+        text = self.all_rows().to_csv()
+        if path is not None:
+            write_atomically(path, text)
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values."""
+        return {
+            "texts": len(self.rows),
+            "counts": {verdict: self.count(verdict) for verdict in VERDICTS},
+            "how_often_right": self.calibration.rates,
+            "signature": self.signature,
+            "rows": [row.to_dict() for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_dict` as a json file."""
+        write_atomically(path, json_text(self.to_dict()) + "\n")
+
+    def to_jsonl(self, path: str | os.PathLike[str]) -> None:
+        """Write one json object per text."""
+        write_atomically(path, "".join(json_text(row.to_dict()) + "\n" for row in self.rows))
+
+    def to_sarif(self, path: str | os.PathLike[str]) -> None:
+        """Write the findings as SARIF 2.1.0, which code hosts show beside the lines they are about."""
+        write_atomically(path, json_text(_sarif(self.rows)) + "\n")
+
+    def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
+        """Write one self-contained page."""
+        write_atomically(path, render_page(self, title or Path(path).stem))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How a caption's InfoMetIC numbers become the probability that it is about another picture.
+
+    Fitted and measured by tools/calibrate_check.py on photos that no model was trained on.
+    """
+
+    weights: tuple[float, ...]
+    """For each feature of `evidence`, then the constant."""
+    wrong_from: float
+    doubtful_from: float
+    measured_with: str
+    """The InfoMetIC weights it holds for."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """How often each verdict on a picture was right, on other photos than it was fitted on."""
+
+    @classmethod
+    @functools.cache
+    def load(cls) -> Calibration:
+        """Return the shipped one."""
+        path = Path(str(files("caplens") / "storage" / "shipped" / "check-calibration.json"))
+        content = json.loads(path.read_text("utf-8"))
+        return cls(
+            weights=tuple(content["weights"]),
+            wrong_from=float(content["wrong_from"]),
+            doubtful_from=float(content["doubtful_from"]),
+            measured_with=str(content["measured_with"]),
+            rates=dict(content["rates"]),
+        )
+
+    def probability(self, details: Details) -> float | None:
+        """Return how probable it is that the caption was written for another picture."""
+        features = evidence(details)
+        if features is None:
+            return None
+        logit = float(np.dot(self.weights[:-1], features) + self.weights[-1])
+        return round(1 / (1 + math.exp(-min(max(logit, -60.0), 60.0))), 4)
+
+
+def evidence(details: Details) -> list[float] | None:
+    """Return what the picture says about a caption: its cosine, where it stands among people's, and its red words.
+
+    None where nothing can be said: no picture, no word that a picture could show, another language.
+    """
+    judged = [word for word in details.get("words", []) if "percentile" in word]
+    percentiles = details.get("percentiles", {})
+    if not judged or "cosine" not in details or "overall" not in percentiles:
+        return None
+    words = np.array([word["percentile"] for word in judged])
+    return [
+        details["cosine"],
+        math.log(percentiles["overall"] + 0.01),
+        math.log(percentiles["precision"] + 0.01),
+        float((words < 0.1).mean()),
+        float(np.log(words + 0.01).mean()),
+    ]
+
+
+def check(
+    captions: CaptionSet,
+    *,
+    progress: Progress = silent,
+    places: Sequence[str] | None = None,
+    decorative: Sequence[bool] | None = None,
+    **options: Any,
+) -> CheckReport:
+    """Judge alt texts against the rules for them and, where pictures are given, against their pictures.
+
+    Args:
+        captions: the texts, with their pictures.
+        places: where each text stands (file and line), for messages; by default its row.
+        decorative: which pictures are marked as decoration and need no text.
+        options: passed to the metric that looks at the pictures, such as ``allow_urls=``.
+    """
+    if not len(captions):
+        raise InputError("there is no text to check", where=captions.source)
+    notes: list[str] = []
+    result = _look(captions, notes, progress, options) if captions.images is not None else None
+    if captions.images is None:
+        notes.append("no pictures were given, so only the texts themselves were checked: add --images DIR")
+    pictures = _pictures_by_text(captions)
+    calibration = Calibration.load()
+    drawn: dict[int, Details] = {}
+    rows = []
+    for row, text in enumerate(captions.candidates):
+        findings = [
+            Finding(problem.kind, problem.message, "wrong" if problem.serious else "doubtful")
+            for problem in text_problems(text, pictures[text.strip().lower()])
+        ]
+        if decorative is not None and decorative[row]:
+            findings = [] if findings and findings[0].kind == "empty" else findings
+            rows.append(_checked(captions, row, findings, places))
+            continue
+        probability = None
+        if not any(finding.verdict == "wrong" for finding in findings):
+            if not looks_english(text):
+                findings.append(Finding("language", "not in English, so its words were not judged", "doubtful"))
+            elif result is not None:
+                seen, probability = _by_picture(result, row, calibration, drawn)
+                findings += seen
+        rows.append(_checked(captions, row, findings, places, probability))
+    signature = "" if result is None else result.signature
+    return CheckReport(tuple(rows), captions, calibration, tuple(notes), drawn, signature)
+
+
+def _look(captions: CaptionSet, notes: list[str], progress: Progress, options: dict[str, Any]) -> Result | None:
+    """Score the texts against their pictures; where that cannot be done, say why and go on without."""
+    try:
+        return evaluate(captions, metrics=[METRIC], progress=progress, **options)[METRIC]
+    except CaplensError as reason:
+        notes.append(f"the pictures were not looked at: {reason}")
+        return None
+
+
+def _by_picture(
+    result: Result, row: int, calibration: Calibration, drawn: dict[int, Details]
+) -> tuple[list[Finding], float | None]:
+    if row in result.failures:
+        return [Finding("no-picture", f"its picture was not looked at: {result.failures[row]}", "doubtful")], None
+    raw = result.explained(row)
+    probability = calibration.probability(raw)
+    details = drawn[row] = apply_verdict_rules(raw)
+    if probability is None:
+        message = "no word of it says something that a picture could show"
+        return [Finding("no-content", message, "doubtful")], None
+    red, missing = wrong_words(details), left_out(details)[:MOST_LEFT_OUT]
+    findings = []
+    if probability >= calibration.doubtful_from:
+        verdict: Verdict = "wrong" if probability >= calibration.wrong_from else "doubtful"
+        findings.append(Finding("another-picture", "seems to be about another picture", verdict, tuple(red)))
+    elif red:
+        findings.append(Finding("wrong-words", f"not seen in the picture: {', '.join(red)}", "doubtful", tuple(red)))
+    if missing:
+        findings.append(Finding("left-out", f"not mentioned: {', '.join(missing)}", "fine", tuple(missing)))
+    return findings, probability
+
+
+def _pictures_by_text(captions: CaptionSet) -> Counter[str]:
+    """Return how many different pictures each text stands on."""
+    images = captions.images or captions.ids
+    texts = (text.strip().lower() for text in captions.candidates)
+    return Counter(text for text, _ in {*zip(texts, map(_name, images), strict=True)})
+
+
+def _name(image: Any) -> str:
+    return "" if image is None else image if isinstance(image, str) else media_name(image)
+
+
+def _checked(
+    captions: CaptionSet,
+    row: int,
+    findings: Sequence[Finding],
+    places: Sequence[str] | None,
+    probability: float | None = None,
+) -> Checked:
+    image = None if captions.images is None else captions.images[row]
+    return Checked(
+        id=captions.ids[row],
+        text=captions.candidates[row],
+        image=None if image is None else media_name(image),
+        place=captions.where(row) if places is None else places[row],
+        findings=tuple(findings),
+        another_picture=probability,
+    )
+
+
+def _reason(row: Checked) -> str:
+    serious = [finding.message for finding in row.findings if finding.verdict != "fine"]
+    return "; ".join(serious or [finding.message for finding in row.findings])
+
+
+def _shorten(text: str, most: int = 60) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+RULES = {
+    "empty": "An image has no alternative text.",
+    "file-name": "The alternative text is a file name.",
+    "placeholder": "The alternative text is a placeholder.",
+    "redundant-prefix": "The alternative text begins with 'image of'.",
+    "too-long": "The alternative text is too long.",
+    "repeated": "Several images have the same alternative text.",
+    "language": "The alternative text is in a language that was not judged.",
+    "no-picture": "The image could not be looked at.",
+    "no-content": "The alternative text says nothing that an image could show.",
+    "another-picture": "The alternative text seems to be about another image.",
+    "wrong-words": "Words of the alternative text are not seen in the image.",
+    "left-out": "Something in the image is not mentioned.",
+}
+LEVELS: dict[Verdict, str] = {"fine": "note", "doubtful": "warning", "wrong": "error"}
+
+
+def _sarif(rows: Sequence[Checked]) -> dict[str, Any]:
+    results = []
+    for row in rows:
+        file, line = _split_place(row.place)
+        for finding in row.findings:
+            location: dict[str, Any] = {"artifactLocation": {"uri": file}}
+            if line is not None:
+                location["region"] = {"startLine": line}
+            results.append(
+                {
+                    "ruleId": finding.kind,
+                    "level": LEVELS[finding.verdict],
+                    "message": {"text": f"{_shorten(row.text) or row.id}: {finding.message}"},
+                    "locations": [{"physicalLocation": location}],
+                }
+            )
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "caplens",
+                        "rules": [{"id": kind, "shortDescription": {"text": text}} for kind, text in RULES.items()],
+                    }
+                },
+                "results": results,
+            }
+        ],
+    }
+
+
+def _split_place(place: str) -> tuple[str, int | None]:
+    """Return file and line of a place.
+
+    >>> _split_place("alt.csv, row 7, id 'x'"), _split_place("index.html, line 3"), _split_place("index.html")
+    (('alt.csv', 7), ('index.html', 3), ('index.html', None))
+    """
+    file, *rest = place.split(", ")
+    for part in rest:
+        word, _, number = part.partition(" ")
+        if word in ("row", "line") and number.isdigit():
+            return file, int(number)
+    return file, None
