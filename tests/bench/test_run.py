@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from tests.toys import Blind, Overlap, Picky
 
 from caplens.bench import agreement
+from caplens.bench.agreement import Estimate
 from caplens.bench.base import find_sets
 from caplens.bench.custom_ratings import OwnRatings
 from caplens.bench.data import DataFolders
-from caplens.bench.published import compare, look_up
-from caplens.bench.run import BenchReport, run
+from caplens.bench.published import Comparison, Published, compare, look_up
+from caplens.bench.run import BenchReport, Measurement, run
+from caplens.bench.statistics import RatingStatistic
 from caplens.core.errors import CaplensError, InputError
 from caplens.core.workspace import Workspace
 from caplens.metrics.base import Metric, Statistics
@@ -275,3 +278,21 @@ def test_bad_ratings_are_refused_by_row(tmp_path: Path, content: str, words: str
     ratings.write_text(content)
     with pytest.raises(CaplensError, match=words):
         own(ratings, [captions])
+
+
+def test_the_figure_in_print_is_on_the_scale_of_the_column() -> None:
+    """τb 30.07 was shown beside 0.279 of a paper that prints shares, though another prints 30.0 (in points)."""
+    points = Published(30.0, "one", 0.1, "", 100, "")
+    shares = Published(0.279, "two", 0.02, "", 1, "")
+    rows = np.zeros(1, np.int64)
+    figure = RatingStatistic(key="tau-b", kind="tau-b", rows=rows, ratings=np.zeros(1), units=rows, scale=100)
+    row = Measurement(
+        figure=figure,
+        metric="rouge-l",
+        estimate=Estimate(0.3007, float("nan"), float("nan")),
+        used=1,
+        comparisons=(Comparison(shares, 0.0217), Comparison(points, 0.07)),
+    )
+    assert (row.in_print, row.remark) == ("30.00", "reproduced")
+    far = replace(row, comparisons=(Comparison(shares, 0.0217),))
+    assert (far.in_print, far.remark) == ("27.90", "not reproduced (+2.17)")

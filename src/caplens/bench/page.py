@@ -104,7 +104,7 @@ def _figure_view(part: SetReport, figure: AgreementStatistic, opened: bool) -> d
 
 def _row_view(row: Measurement) -> dict[str, Any]:
     scale = row.figure.scale
-    nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
+    nearest = row.nearest
     # What is printed may be scaled otherwise than our column.
     published = None if nearest is None else nearest.published.value / nearest.published.scale * scale
     return {

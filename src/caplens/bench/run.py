@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,16 @@ from caplens.bench.score_store import remembered, trial_scores
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
 from caplens.core.errors import CaplensError, InputError, MissingData
 from caplens.core.progress import Progress, silent
+from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.evaluation.resampling import rank_clusters
+from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
+
+if TYPE_CHECKING:
+    import pandas
 
 RESAMPLES = 1000
 PERMUTATIONS = 1000
@@ -55,6 +60,28 @@ class Measurement:
         met = any(comparison.status == "reproduced" for comparison in self.comparisons)
         return "reproduced" if met else "not reproduced"
 
+    @property
+    def nearest(self) -> Comparison | None:
+        """Return the figure in print that ours is nearest to, one that it reproduces before one that it does not."""
+        return min(
+            self.comparisons,
+            key=lambda entry: (entry.status != "reproduced", abs(entry.difference) / entry.published.scale),
+            default=None,
+        )
+
+    @property
+    def in_print(self) -> str:
+        """The nearest figure in print, on the scale that this one is shown on; nothing where none is."""
+        return "" if self.nearest is None else self.shown(self.nearest.published.value / self.nearest.published.scale)
+
+    @property
+    def remark(self) -> str:
+        """Whether it is reproduced and, if not, how far off it is, on the scale that it is shown on."""
+        if self.nearest is None or self.status != "not reproduced":
+            return self.status
+        off = self.nearest.difference / self.nearest.published.scale * self.figure.scale
+        return f"not reproduced ({off:+.{self.figure.digits}f})"
+
     def shown(self, value: float) -> str:
         """A value of this figure as people read it."""
         return f"{value * self.figure.scale:.{self.figure.digits}f}"
@@ -64,6 +91,18 @@ class Measurement:
         """The 95 % interval as people read it; nothing where nothing was resampled."""
         low, high = self.estimate.low, self.estimate.high
         return "" if np.isnan(low) else f"{self.shown(low)} to {self.shown(high)}"
+
+    def cells(self) -> list[str]:
+        """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
+        return [
+            self.metric,
+            self.shown(self.estimate.value),
+            self.interval,
+            "" if self.cluster is None else str(self.cluster),
+            f"{self.used:,}" + ("" if self.used == self.figure.count else f" of {self.figure.count:,}"),
+            self.in_print,
+            self.remark,
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         scale = self.figure.scale
@@ -148,8 +187,11 @@ class SetReport:
         }
 
 
+TABLE = ("set", "figure", "metric", "value", "95 % interval", "cluster", "rows", "in print", "status")
+
+
 @dataclass
-class BenchReport:
+class BenchReport(Tabular):
     """What a run of several sets found."""
 
     sets: list[SetReport]
@@ -164,6 +206,25 @@ class BenchReport:
             if report.rating_set.name == name:
                 return report
         raise KeyError(self.missing.get(name, f"{name} was not run"))
+
+    def table(self) -> Table:
+        """Return one row per set, figure and metric, the best metric of each figure first."""
+        rows = []
+        for part in self.sets:
+            for figure in part.task.figures:
+                label = f"{figure.label} ×{figure.scale:g}" if figure.scale != 1 else figure.label
+                rows += [[part.rating_set.name, label, *row.cells()] for row in part.of(figure.key)]
+        return Table(TABLE, rows, ("value", "95 % interval", "cluster", "rows", "in print"))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return one row per set, figure and metric, as numbers."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
+        wanted = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
+        rows = [(part.rating_set.name, row.to_dict()) for part in self.sets for row in part.measured]
+        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in wanted}} for name, entry in rows])
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -19,11 +19,12 @@ from caplens.cli._arguments import (
     read_options,
     split_names,
 )
+from caplens.cli._results import Format, Layout, show_result
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
 from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
-    from caplens.bench.run import BenchReport, Measurement
+    from caplens.bench.run import BenchReport
 
 
 def command(
@@ -47,6 +48,7 @@ def command(
     permutations: Annotated[int, typer.Option(min=0, help="Swaps in each paired test; 0 for no tests.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of bootstrap and tests.")] = 1,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots.")] = None,
+    format: Format = Layout.table,
     json: JsonTarget = None,
 ) -> None:
     """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print."""
@@ -88,7 +90,10 @@ def command(
     write_json(json, report.to_dict())
     if html is not None:
         report.to_html(html)
-    _show(report, json)
+    if format is Layout.table:
+        _show(report, json)
+    else:
+        show_result(report, format, json)
     if html is not None:
         say(json, f"wrote {html}")
     for name, reason in report.missing.items():
@@ -152,7 +157,7 @@ def _show(report: BenchReport, json: str | None) -> None:
         for figure in part.task.figures:
             if figure.at is not None and not figure.headline:
                 continue
-            rows = [_row(row) for row in part.of(figure.key)]
+            rows = [row.cells() for row in part.of(figure.key)]
             if rows:
                 title = f"{figure.label} ×{figure.scale:g}" if figure.scale != 1 else figure.label
                 show_table(
@@ -167,19 +172,3 @@ def _show(report: BenchReport, json: str | None) -> None:
             say(json, f"{name} was not measured: {reason}")
         say(json, f"{part.rating_set.name}|{part.task.signature}|resamples:{report.resamples}|seed:{report.seed}")
         say(json)
-
-
-def _row(row: Measurement) -> list[str]:
-    nearest = min(row.comparisons, key=lambda comparison: abs(comparison.difference), default=None)
-    status = row.status
-    return [
-        row.metric,
-        row.shown(row.estimate.value),
-        row.interval,
-        "" if row.cluster is None else str(row.cluster),
-        f"{row.used:,}" + ("" if row.used == row.figure.count else f" of {row.figure.count:,}"),
-        "" if nearest is None else f"{nearest.published.value:g}",
-        status
-        if status != "not reproduced" or nearest is None
-        else f"not reproduced ({nearest.difference:+.{row.figure.digits}f})",
-    ]
