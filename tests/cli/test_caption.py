@@ -52,7 +52,7 @@ def test_what_it_writes_is_what_score_reads(run: Run, folder: Path, weights: Pat
     references = tmp_path / "references.json"
     references.write_text(json.dumps({picture.name: ["a dog runs"] for picture in PICTURES[:2]}))
     output = tmp_path / "out" / "captions.jsonl"
-    shown = run("caption", folder, "--weights", weights, "-r", references, "-o", output)
+    shown = run("caption", folder, "--weights", weights, "-r", references, "--output", output)
     assert shown.code == 0, shown.stderr
     assert "broken.jpg was not captioned" in shown.stderr
     rows = [json.loads(line) for line in output.read_text().splitlines()]

@@ -85,10 +85,13 @@ def test_strict_stops_at_the_first_reason(run: Run, captions: Path, tmp_path: Pa
         assert not (tmp_path / "out.json").exists()
 
 
-def test_without_references_or_pictures_only_the_length_is_computed(run: Run, captions: Path) -> None:
-    shown = run("score", captions, "--json")
-    assert shown.code == 0
-    assert json.loads(shown.stdout)["metrics"]["length"]["scores"] == [2.0, 1.0, 0.0]
+def test_without_references_or_pictures_the_message_says_what_to_add(run: Run, captions: Path) -> None:
+    shown = run("score", captions)
+    assert (shown.code, shown.stdout) == (2, "")
+    assert "--references FILE" in shown.stderr
+    assert "--images DIR" in shown.stderr
+    counted = json.loads(run("score", captions, "-m", "length", "--json").stdout)
+    assert counted["metrics"]["length"]["scores"] == [2.0, 1.0, 0.0]
 
 
 def test_bad_input_is_named_with_its_row(run: Run, tmp_path: Path) -> None:

@@ -77,10 +77,10 @@ def test_the_command_builds_a_table(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "references.json").write_text(json.dumps(REFERENCES))
     table = tmp_path / "table.safetensors"
     with pytest.raises(SystemExit) as stop:
-        main(["idf", "build", str(tmp_path / "references.json"), "-o", str(table), "--json"])
+        main(["idf", "build", str(tmp_path / "references.json"), "--output", str(table), "--json"])
     assert stop.value.code == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["checksum"] == build_idf(REFERENCES.values()).checksum == IdfTable.load(table).checksum
     with pytest.raises(SystemExit) as stop:
-        main(["idf", "build", str(tmp_path / "references.json"), "-o", str(tmp_path / "table.pkl")])
+        main(["idf", "build", str(tmp_path / "references.json"), "--output", str(tmp_path / "table.pkl")])
     assert stop.value.code == 2

@@ -20,7 +20,7 @@ from caplens.core.errors import CaplensError, CaplensWarning
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 _FIRST = ("score", "check", "explain", "compare", "caption", "generate", "bench", "train", "weights", "idf", "metrics")
-ORDER = (*_FIRST, "doctor")
+ORDER = (*_FIRST, "new-metric", "doctor")
 
 
 class _InOrder(TyperGroup):
@@ -41,8 +41,8 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_every_verb)
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    for name in names:
-        verb = importlib.import_module(f"{__name__}.{name}")
+    for module in names:
+        name, verb = module.replace("_", "-"), importlib.import_module(f"{__name__}.{module}")
         if hasattr(verb, "app"):
             app.add_typer(verb.app, name=name)
         else:

@@ -6,14 +6,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from caplens.core.errors import InputError
-
-if TYPE_CHECKING:
-    from caplens.core.captions import CaptionSet
 
 References = Annotated[
     Path | None,
@@ -22,7 +19,13 @@ References = Annotated[
 Images = Annotated[Path | None, typer.Option(help="Folder of images, named after the ids or in the 'image' column.")]
 Videos = Annotated[Path | None, typer.Option(help="Folder of videos, named after the ids or in the 'video' column.")]
 Metrics = Annotated[
-    str | None, typer.Option("--metrics", "-m", help="Names with commas between; see `caplens metrics`.")
+    str | None,
+    typer.Option(
+        "--metrics",
+        "-m",
+        help="Names with commas between: of `caplens metrics`, classical, picture, learned, all, FILE.py:CLASS.",
+        show_default="the quick ones that look at everything given",
+    ),
 ]
 Options = Annotated[
     list[str] | None,
@@ -74,17 +77,6 @@ def split_names(names: str | None) -> list[str]:
     ['bleu', 'cider-d']
     """
     return [name.strip() for name in (names or "").split(",") if name.strip()]
-
-
-def choose_metrics(asked: Sequence[str], captions: CaptionSet) -> list[str]:
-    """What was asked for, or else the quick metrics that run on what is given."""
-    if asked:
-        return list(asked)
-    if captions.references is not None:
-        return ["bleu", "rouge-l", "meteor", "cider-d", "cider-r"]
-    if captions.images is not None or captions.videos is not None:
-        return ["clip-s", "pac-s"]
-    return ["length"]
 
 
 def name_unscored(failures: Iterable[tuple[str, str]]) -> None:

@@ -16,7 +16,6 @@ from caplens.cli._arguments import (
     Options,
     References,
     Videos,
-    choose_metrics,
     name_failures,
     name_unscored,
     read_options,
@@ -61,11 +60,10 @@ def command(
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
     asked = split_names(metrics)
-    names = choose_metrics(asked, next(iter(systems.values())))
     with progress_bar() as progress:
         found = compare(
             systems,
-            metrics=names,
+            metrics=asked or None,
             resamples=resamples,
             seed=seed,
             progress=progress,

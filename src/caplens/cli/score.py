@@ -15,7 +15,6 @@ from caplens.cli._arguments import (
     Options,
     References,
     Videos,
-    choose_metrics,
     name_failures,
     name_unscored,
     read_options,
@@ -48,10 +47,13 @@ def command(
 
     captions = read_captions(predictions, references, images, videos)
     asked = split_names(metrics)
-    names = choose_metrics(asked, captions)
     with progress_bar() as progress:
         report = evaluate(
-            captions, metrics=names, progress=progress, strict=strict, **read_options(option, encoder, allow_urls)
+            captions,
+            metrics=asked or None,
+            progress=progress,
+            strict=strict,
+            **read_options(option, encoder, allow_urls),
         )
 
     write_json(json, report.to_dict())

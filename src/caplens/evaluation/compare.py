@@ -22,7 +22,7 @@ from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, holm, interval, rank_clusters, share_at_least, swap_sums
 from caplens.evaluation.results import Report
 from caplens.evaluation.tabular import Tabular
-from caplens.metrics import canonical_name
+from caplens.metrics import canonical_name, default_metrics, find_metric
 from caplens.metrics.base import Metric, Result
 from caplens.storage.atomic import write_atomically
 
@@ -204,7 +204,7 @@ def compare(
     references: Sequence[Sequence[str]] | Mapping[Any, Sequence[str]] | None = None,
     images: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
     videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
-    metrics: str | Sequence[str | Metric] = ("cider-r",),
+    metrics: str | Sequence[str | Metric] | None = None,
     *,
     resamples: int | None = None,
     seed: int = 12345,
@@ -235,6 +235,9 @@ def compare(
     pairs = len(systems) * (len(systems) - 1) // 2
     draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     aligned = _same_rows(systems, references, images, videos)
+    if metrics is None:  # what every system comes with
+        sets = list(aligned.values())
+        metrics = [name for name in default_metrics(sets[0]) if all(find_metric(name).takes(each) for each in sets)]
     reports = {
         name: evaluate(captions, metrics=metrics, progress=progress, **options) for name, captions in aligned.items()
     }

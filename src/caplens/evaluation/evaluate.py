@@ -10,7 +10,7 @@ from caplens.core.errors import CaplensError, InputError, MissingData
 from caplens.core.progress import Progress, silent
 from caplens.core.workspace import Workspace
 from caplens.evaluation.results import Report
-from caplens.metrics import load_metrics
+from caplens.metrics import default_metrics, expand_groups, load_metrics
 from caplens.metrics.base import Metric
 
 
@@ -20,7 +20,7 @@ def evaluate(
     images: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
     videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
     ids: Sequence[Any] | None = None,
-    metrics: str | Sequence[str | Metric] = ("cider-r",),
+    metrics: str | Sequence[str | Metric] | None = None,
     *,
     progress: Progress = silent,
     strict: bool = False,
@@ -33,7 +33,9 @@ def evaluate(
         references: per caption a list of captions that people wrote.
         images: per caption the path of its picture; ``videos`` likewise.
         ids: names of the captions when they are given as lists.
-        metrics: names (``caplens.list_metrics()``) or metrics made by ``caplens.load_metric``.
+        metrics: names (``caplens.list_metrics()``), groups (``classical``, ``picture``, ``learned``, ``all``), files
+            (``./mine.py:Mine``) or metrics made by ``caplens.load_metric``; by default the quick ones that look at
+            everything given.
         strict: raise at the first picture that cannot be read instead of scoring it NaN.
         options: passed to every metric that takes them, such as ``idf=`` or ``encoder=``.
 
@@ -50,13 +52,16 @@ def evaluate(
         captions = candidates
     else:
         captions = CaptionSet.of(candidates, references, images, videos, ids)
+    if metrics is None:
+        metrics = default_metrics(captions)
     if isinstance(metrics, str):
         metrics = [name for name in metrics.split(",") if name.strip()]
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
-    made = [metric for metric in metrics if isinstance(metric, Metric)]
+    loaded = [metric for metric in metrics if isinstance(metric, Metric)]
+    names = expand_groups([name for name in metrics if isinstance(name, str)], captions)
     missing: dict[str, MissingData] = {}
-    made += load_metrics([name for name in metrics if isinstance(name, str)], options, missing)
+    loaded += load_metrics(names, options, missing)
 
     work = Workspace(captions, progress, strict)
     report = Report(captions)
@@ -64,7 +69,7 @@ def evaluate(
     first: CaplensError | None = next(iter(missing.values()), None)
     if strict and first is not None:
         raise first
-    for metric in made:
+    for metric in loaded:
         try:
             report.add(metric.result(work))
         except CaplensError as error:

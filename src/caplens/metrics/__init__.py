@@ -5,15 +5,32 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.util
 import pkgutil
+import re
+import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError, MissingData
 from caplens.metrics.base import Metric, registered
 
-# One name that stands for several metrics.
-GROUPS = {"bleu": ("bleu-1", "bleu-2", "bleu-3", "bleu-4")}
+BLEU = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
+CLASSICAL = (*BLEU, "rouge-l", "meteor", "cider-d", "cider-r")
+PICTURE = ("clip-s", "pac-s", "infometic")
+GROUPS = {
+    "bleu": BLEU,
+    "classical": (*CLASSICAL, "spice"),
+    "picture": PICTURE,
+    "learned": ("bert-score", "sent-sim", "nneval", "caplens-score", *PICTURE),
+}
+"""Names that stand for several metrics; `all` stands for every metric."""
+
+
+_METRIC_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<metric>\w+))?")
 
 
 @functools.cache
@@ -26,15 +43,85 @@ def known_metrics() -> dict[str, type[Metric]]:
     return dict(sorted(registered().items()))
 
 
+def default_metrics(captions: CaptionSet) -> list[str]:
+    """Return the quick metrics that look at everything these captions come with."""
+    names: list[str] = []
+    if captions.references is not None:
+        names += CLASSICAL
+    if captions.images is not None:
+        names += PICTURE
+    elif captions.videos is not None:
+        names += ["pac-s", "em-score"]
+    if not names:
+        raise MissingData(
+            "there is nothing to hold the captions against: add references (references=, --references FILE) or "
+            "pictures (images=, --images DIR)"
+        )
+    return names
+
+
+def expand_groups(names: Sequence[str], captions: CaptionSet | None = None) -> list[str]:
+    """Return the names with groups spelled out; of a group, only metrics that can run on these captions.
+
+    >>> expand_groups(["bleu", "cider-d"])
+    ['bleu-1', 'bleu-2', 'bleu-3', 'bleu-4', 'cider-d']
+    """
+    expanded: list[str] = []
+    for name in names:
+        key = name.strip().lower()
+        members = [entry["name"] for entry in list_metrics()] if key == "all" else GROUPS.get(key)
+        if members is None:
+            expanded.append(name)
+        else:
+            expanded += [entry for entry in members if captions is None or find_metric(entry).takes(captions)]
+    return list(dict.fromkeys(expanded))
+
+
 def find_metric(name: str) -> type[Metric]:
-    """The class behind a name or alias; a misspelt name gets suggestions."""
+    """Return the class behind a name, an alias or ``file.py:Class``; a misspelt name gets suggestions."""
+    if ".py" in name:
+        return _from_file(name.strip())
     known = known_metrics()
     key = name.strip().lower().replace("_", "-")
     if key in known:
         return known[key]
-    close = difflib.get_close_matches(key, [*known, *GROUPS], n=3)
+    close = difflib.get_close_matches(key, [*known, *GROUPS, "all"], n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "`caplens metrics` lists them"
     raise InputError(f"no metric is called {name!r}", remedy=hint)
+
+
+def _from_file(name: str) -> type[Metric]:
+    """Return a metric from a file of the user's own: ``./my_metric.py:MyMetric``, or the only one that is in it."""
+    file = _METRIC_FILE.fullmatch(name)
+    if file is None:
+        raise InputError(f"no metric is called {name!r}", remedy="a file's metric is written ./my_metric.py:MyMetric")
+    path, wanted = file["path"], file["metric"]
+    source = Path(path)
+    if not source.is_file():
+        raise InputError("there is no such file", where=path, remedy="write -m ./my_metric.py:MyMetric")
+    spec = importlib.util.spec_from_file_location(f"caplens_user_{source.stem}", source)
+    if spec is None or spec.loader is None:
+        raise InputError("this is not a Python file", where=path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # pickling its metrics needs it there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"cannot be imported ({type(error).__name__}: {error})", where=path) from error
+    found = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Metric) and value.__module__ == spec.name
+    }
+    if wanted in found:
+        return found[wanted]
+    concrete = {key: value for key, value in found.items() if hasattr(value, "name")}
+    if not wanted and len(concrete) == 1:
+        return next(iter(concrete.values()))
+    remedy = f"it has: {', '.join(found)}" if found else "a metric is a subclass of caplens.metrics.base.Metric"
+    raise InputError(
+        f"no metric {wanted!r} in it" if wanted else "it has not exactly one metric", where=path, remedy=remedy
+    )
 
 
 def canonical_name(name: str) -> str:
@@ -69,10 +156,9 @@ def load_metrics(
     A metric that lacks data or weights is left out and put into `missing` with the reason, or raises without it.
     """
     wanted: dict[str, type[Metric]] = {}
-    for name in names:
-        for single in GROUPS.get(name.strip().lower(), (name,)):
-            found = find_metric(single)
-            wanted[found.name] = found
+    for name in expand_groups(names):
+        metric = find_metric(name)
+        wanted[metric.name] = metric
     taken = set().union(*(metric.options() for metric in wanted.values())) if wanted else set()
     unknown = sorted(set(options) - taken)
     if unknown:

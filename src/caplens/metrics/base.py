@@ -97,6 +97,14 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
+    @classmethod
+    def takes(cls, captions: CaptionSet) -> bool:
+        """Say whether these captions come with all the columns that it needs."""
+        columns = {"references": captions.references, "image": captions.images, "video": captions.videos}
+        visual = cls.needs & {"image", "video"}
+        seen = not visual or any(columns[kind] is not None for kind in visual)
+        return seen and ("references" not in cls.needs or captions.references is not None)
+
     def check(self, captions: CaptionSet) -> None:
         """Refuse captions that lack what this metric needs; the message says how to supply it."""
         if "references" in self.needs:
