@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from caplens.storage import weights
 from caplens.text.object_labels import ObjectLabels
-from caplens.text.words import PARSERS, split_words, tag_words
+from caplens.text.words import split_words, tag_words, tagger_lacks
 
 
 def semantic(text: str) -> list[str]:
     return [word.text for word in tag_words([text])[0] if word.semantic]
 
 
-@pytest.mark.parametrize("parser", [True, False])
-def test_semantic_words(parser: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not parser:
-        monkeypatch.setattr("caplens.text.words.tagger", lambda: None)
-    elif all(weights.find(name) is None for name in PARSERS):
-        pytest.skip(f"caplens weights fetch {PARSERS[0]}")
+@pytest.mark.parametrize("absent", ["nothing", "parser", "msgpack"])
+def test_semantic_words(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if absent == "parser":
+        monkeypatch.setattr(weights, "find", lambda name: None)
+        assert tagger_lacks().endswith("needs en_core_web_md: caplens weights fetch en_core_web_md")
+    elif absent == "msgpack":
+        monkeypatch.setitem(sys.modules, "msgpack", None)
+        assert tagger_lacks().endswith("needs msgpack: pip install 'caplens[parse]'")
+    elif tagger_lacks():
+        pytest.skip(tagger_lacks())
     assert semantic("Two brown dogs are playing in the snow !") == ["Two", "brown", "dogs", "playing", "snow"]
     assert semantic("") == semantic("of the and 😀 …") == []
 

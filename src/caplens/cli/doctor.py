@@ -7,18 +7,7 @@ from typing import Any
 import typer
 
 from caplens.cli._show import JsonTarget, show_table, write_json
-
-# Optional package to the extra that brings it and what it is for.
-OPTIONAL = {
-    "torch": ("clip", "encoders, learned metrics"),
-    "transformers": ("clip", "CLIP and BERT encoders"),
-    "onnxruntime": ("onnx", "exported encoders"),
-    "av": ("video", "reading videos"),
-    "msgpack": ("parse", "SPICE"),
-    "pandas": ("table", "to_pandas, parquet"),
-    "pyarrow": ("table", "parquet"),
-}
-CORE = ("numpy", "scipy", "Pillow", "typer", "rich", "jinja2", "safetensors")
+from caplens.core.optional import PACKAGES, install_command
 
 
 def command(json: JsonTarget = None) -> None:
@@ -37,19 +26,22 @@ def _found(state: str, what: str, detail: str) -> dict[str, Any]:
 
 def _versions() -> list[dict[str, Any]]:
     import platform
-    from importlib.metadata import PackageNotFoundError, version
+    import re
+    from importlib.metadata import PackageNotFoundError, requires, version
 
     findings = [_found("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
-    for name in ("caplens", *CORE):
+    needed = [re.split(r"[^\w.-]", line)[0] for line in requires("caplens") or () if "extra ==" not in line]
+    for name in ("caplens", *needed):
         try:
             findings.append(_found("ok", name, version(name)))
         except PackageNotFoundError:
             findings.append(_found("broken", name, f"not installed: pip install {name}"))
-    for name, (extra, use) in OPTIONAL.items():
-        try:
-            findings.append(_found("ok", name, version(name)))
-        except PackageNotFoundError:
-            findings.append(_found("absent", name, f"only needed for {use}: pip install 'caplens[{extra}]'"))
+    for package in PACKAGES.values():
+        if installed := package.version():
+            findings.append(_found("ok", package.name, installed))
+        else:
+            hint = f"only needed for {package.purpose}: {install_command([package])}"
+            findings.append(_found("absent", package.name, hint))
     findings.append(_found("ok", "java", "not needed"))
     return findings
 
@@ -73,7 +65,7 @@ def _weights() -> list[dict[str, Any]]:
     findings = []
     for name, model in weights.models().items():
         path = weights.find(name)
-        detail = f"{model.what}: caplens weights fetch {name}" if path is None else str(path)
+        detail = f"{model.what}: {weights.fetch_command(name)}" if path is None else str(path)
         findings.append(_found("absent" if path is None else "ok", f"weights: {name}", detail))
     return findings
 

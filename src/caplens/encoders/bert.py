@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.text.ptb import well_formed
 
 Array = NDArray[np.float32]
@@ -244,11 +245,9 @@ def _longest(folder: Path, config: dict[str, Any]) -> int:
 
 
 def _load_tokenizer(folder: Path, longest: int) -> Any:
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingData("sentence encoders need the package tokenizers: pip install 'caplens[sentence]'") from None
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = require("tokenizers:Tokenizer", purpose="the sentence encoder").from_file(
+        str(folder / "tokenizer.json")
+    )
     tokenizer.no_padding()
     tokenizer.enable_truncation(longest)
     return tokenizer

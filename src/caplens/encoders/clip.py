@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.clip_layouts import State, read_state, to_hub
@@ -165,12 +166,8 @@ def load_clip(
     known = BACKBONES.get(backbone)
     if known is None:
         raise InputError(f"no backbone is called {backbone!r}", remedy=f"known: {', '.join([*BACKBONES, *RESNETS])}")
-    try:
-        import torch  # noqa: F401
-        import transformers  # noqa: F401
-    except ImportError:
-        raise MissingData("CLIP needs torch and transformers: pip install 'caplens[clip]'") from None
-    path = weights.require(source if source is not None else known.hub)
+    require("torch", "transformers:CLIPModel", "tokenizers", "ftfy", purpose="CLIP")
+    path = weights.require(source if source is not None else known.hub, purpose=f"CLIP {backbone}")
     name = (
         f"clip-{backbone}" if source is None else f"clip-{backbone}:{Path(path).stem if path.is_file() else path.name}"
     )

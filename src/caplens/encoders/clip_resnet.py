@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.errors import InputError, MissingData
+from caplens.core.optional import require
 from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder, TokenVectors
 from caplens.encoders.clip import MEAN, PROMPT, STD, centre_crop
@@ -78,14 +79,9 @@ def load_resnet(backbone: str, source: str | os.PathLike[str] | None, *, allow_p
     """A ResNet CLIP from a weight file."""
     if source is None:
         raise MissingData(f"{backbone} is not on the hub in safetensors: pass weights=FILE with its weights")
-    try:
-        import open_clip
-    except (ImportError, RuntimeError):  # RuntimeError: a torchvision that does not fit the installed torch
-        raise MissingData(
-            f"{backbone} needs open_clip and a matching torchvision: pip install open_clip_torch"
-        ) from None
-    path: Path = weights.require(source)
-    model = open_clip.create_model(f"{backbone}-quickgelu", pretrained=None)
+    create_model = require("open_clip:create_model", purpose=backbone)
+    path: Path = weights.require(source, purpose=backbone)
+    model = create_model(f"{backbone}-quickgelu", pretrained=None)
     state = read_state(path, allow_pickle=allow_pickle)
     try:
         model.load_state_dict({key: value for key, value in state.items() if key in model.state_dict()})

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caplens.core.errors import MissingData
+from caplens.core.optional import require
 from caplens.storage import weights
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+PURPOSE = "CLIP's tokenizer"
 START, END = "<|startoftext|>", "<|endoftext|>"
 MERGES = 48_894
 """How many of the published merges CLIP uses: 49,152 entries less 256 bytes and 2 marks; the first line is a header."""
@@ -27,15 +28,15 @@ class ClipTokenizer:
     """Texts to token ids with start and end token."""
 
     def __init__(self, vocabulary: dict[str, int], merges: list[tuple[str, str]], context_length: int = 77) -> None:
-        try:
-            from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-        except ImportError:
-            raise MissingData("CLIP's tokenizer needs tokenizers: pip install 'caplens[clip]'") from None
-        model = models.BPE(vocab=vocabulary, merges=merges, end_of_word_suffix="</w>", fuse_unk=False)
-        self._tokenizer: Tokenizer = Tokenizer(model)
+        tokenizers = require("tokenizers", "ftfy", purpose=PURPOSE)
+        pre_tokenizers = require("tokenizers.pre_tokenizers", purpose=PURPOSE)
+        model = require("tokenizers.models:BPE", purpose=PURPOSE)(
+            vocab=vocabulary, merges=merges, end_of_word_suffix="</w>", fuse_unk=False
+        )
+        self._tokenizer: Tokenizer = tokenizers.Tokenizer(model)
         self._tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
-                pre_tokenizers.Split(Regex(_WORDS), behavior="removed", invert=True),
+                pre_tokenizers.Split(tokenizers.Regex(_WORDS), behavior="removed", invert=True),
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
             ]
         )
@@ -74,19 +75,16 @@ def clean(text: str) -> str:
     >>> clean(" A  caf\\u00c3\\u00a9 &amp;amp; more\\n")
     'a café & more'
     """
-    try:
-        import ftfy
-    except ImportError:
-        raise MissingData("CLIP's tokenizer needs ftfy: pip install 'caplens[clip]'") from None
+    fix_text = require("ftfy:fix_text", purpose=PURPOSE)
     text = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate has no bytes
-    text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
+    text = html.unescape(html.unescape(fix_text(text))).strip()
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
 @functools.cache
 def published_vocabulary() -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges as the published list gives them: bytes, bytes at a word's end, merges, two marks."""
-    with gzip.open(weights.require("clip-vocabulary"), "rt", encoding="utf-8") as stream:
+    with gzip.open(weights.require("clip-vocabulary", purpose=PURPOSE), "rt", encoding="utf-8") as stream:
         merges = _pairs(stream.read().split("\n")[1 : MERGES + 1])
     letters = list(byte_letters().values())
     entries = [*letters, *(letter + "</w>" for letter in letters), *("".join(pair) for pair in merges), START, END]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
+from caplens.core.optional import check
 from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.roi_pooling import pool_boxes
@@ -25,6 +26,7 @@ from caplens.storage import weights
 from caplens.vision.images import scaled
 
 if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
     from PIL.Image import Image
 
 SIZE = 224
@@ -157,11 +159,8 @@ class Backbones:
         from caplens.encoders.bert import BertEncoder
         from caplens.encoders.onnx import quantized
 
-        missing = [name for name in (*BACKBONES, TEXT) if weights.find(name) is None]
-        if missing:
-            raise MissingData(
-                f"the embedded encoder's weights are not on this machine: caplens weights fetch {' '.join(missing)}"
-            )
+        check("onnxruntime", "tokenizers", purpose="the embedded encoder")
+        weights.check(*BACKBONES, TEXT, purpose="the embedded encoder")
         self._paths = {name: weights.require(name) for name in BACKBONES}
         self.sums = "".join(file.sha256 for key in (*BACKBONES, TEXT) for file in weights.models()[key].files.values())
         (file,) = weights.models()[GRID].files.values()
@@ -171,7 +170,7 @@ class Backbones:
             self.grid_sum = weights.digest(self._paths[GRID])
             self.sums += self.grid_sum
         self._bert = BertEncoder(weights.require(TEXT))
-        self._sessions: dict[str, object] = {}
+        self._sessions: dict[str, InferenceSession] = {}
         self.context_length = self._bert.longest
 
     def pixels(self, image: Image) -> Vectors:
@@ -203,16 +202,12 @@ class Backbones:
         return np.concatenate([whole[None], np.concatenate([mean, mean, second_mean], axis=1)])
 
     def _run(self, name: str, batch: Vectors, tensor: str = "") -> Vectors:
-        from onnxruntime import InferenceSession
-
         from caplens.encoders.onnx import session
 
         tensor = tensor or BACKBONES[name]
         if tensor not in self._sessions:
             self._sessions[tensor] = session(self._paths[name], tensor)
-        running = self._sessions[tensor]
-        assert isinstance(running, InferenceSession)
-        made: Vectors = running.run([tensor], {"input": batch})[0]
+        made: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
         return made
 
     def tokenize(self, text: str) -> tuple[list[int], bool]:

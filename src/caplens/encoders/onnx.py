@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caplens.core.errors import MissingData
+from caplens.core.optional import require
 from caplens.storage import weights
 from caplens.storage.atomic import atomic_path
 from caplens.storage.paths import cache_folder
@@ -48,10 +48,7 @@ def _varint(number: int) -> bytes:
 
 def session(path: Path, tensor: str) -> InferenceSession:
     """A session that gives `tensor`, an output or an inner tensor of the model; threads as OMP_NUM_THREADS says."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingData("this encoder needs onnxruntime: pip install 'caplens[onnx]'") from None
+    onnxruntime = require("onnxruntime", purpose="the embedded encoder")
     options = onnxruntime.SessionOptions()
     asked = os.environ.get("OMP_NUM_THREADS", "")
     options.intra_op_num_threads = int(asked) if asked.isdigit() else min(os.cpu_count() or 1, 4)
@@ -64,20 +61,17 @@ def quantized(path: Path) -> Path:
     """The same model with matrix products in 8-bit numbers, one scale per channel; made once and kept in the cache."""
     target = cache_folder() / "int8" / f"{weights.digest(path)[:16]}.onnx"
     if not target.exists():
-        try:
-            from onnxruntime.quantization import QuantType, quantize_dynamic
-        except ImportError:  # its quantizer needs the package onnx
-            raise MissingData("8-bit weights are made with onnx and onnxruntime: pip install 'caplens[int8]'") from None
+        quantization = require("onnxruntime.quantization", "onnx", purpose="making 8-bit weights")
         logging.disable(logging.WARNING)  # advice on graph clean-ups that change nothing here
         try:
             with atomic_path(target) as temporary:
-                quantize_dynamic(
+                quantization.quantize_dynamic(
                     path,
                     temporary,
                     op_types_to_quantize=["MatMul"],
                     per_channel=True,
                     reduce_range=True,  # 7 bits: with 8, sums overflow on processors without VNNI
-                    weight_type=QuantType.QInt8,
+                    weight_type=quantization.QuantType.QInt8,
                 )
         finally:
             logging.disable(logging.NOTSET)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from caplens.core.errors import MissingData
+from caplens.core.optional import require
 from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
 from caplens.storage import weights
 from caplens.text.ptb import well_formed
@@ -35,16 +35,11 @@ class TransformersEncoder:
     """An encoder run by transformers and torch."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            import torch
-            from transformers import AutoModel, AutoTokenizer
-        except ImportError:
-            raise MissingData(
-                f"the encoder in {folder} needs torch and transformers: pip install 'caplens[clip]'"
-            ) from None
-        self._torch: Any = torch
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self._model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+        purpose = f"the encoder in {folder}"
+        self._torch: Any = require("torch", "transformers", purpose=purpose)
+        self._tokenizer: Any = require("transformers:AutoTokenizer", purpose=purpose).from_pretrained(folder)
+        model = require("transformers:AutoModel", purpose=purpose)
+        self._model: Any = model.from_pretrained(folder, dtype=self._torch.float32).eval()
         self.layers = int(self._model.config.num_hidden_layers)
         special = (self._tokenizer.cls_token_id, self._tokenizer.sep_token_id)
         self.special = frozenset(token for token in special if token is not None)

@@ -87,18 +87,15 @@ class ReferenceMatcher:
         if not indexes.complete:
             self.notes.append(
                 "METEOR's synonyms and paraphrases are not on this machine, so words that mean the same may count as "
-                "wrong: caplens weights fetch meteor"
+                f"wrong: {weights.fetch_command('meteor')}"
             )
         if self._wordnet is None:
             self.notes.append(
                 "WordNet is not on this machine, so a kind of the same thing (dog, animal) may count as wrong: "
-                f"caplens weights fetch {WORDNET}"
+                f"{weights.fetch_command(WORDNET)}"
             )
-        if caption_words.tagger() is None:
-            self.notes.append(
-                "there is no parser on this machine, so function words come from a list: "
-                "caplens weights fetch en_core_web_md"
-            )
+        if lack := caption_words.tagger_lacks():
+            self.notes.append(f"no parser works here, so function words come from a list; {lack}")
 
     def explain(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
+from caplens.core.optional import require
 from caplens.core.plain_json import json_text
 from caplens.core.tables import Table, show_interval, show_number
 from caplens.evaluation.pages import render_page
@@ -130,10 +131,7 @@ class Report(Tabular):
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per caption: id, candidate, and a column per metric."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
+        pandas = require("pandas", purpose="to_pandas")
         # As objects: a data frame's own text type refuses half characters, which captions may hold.
         texts = {"id": self.captions.ids, "candidate": self.captions.candidates}
         columns = {name: pandas.Series(column, dtype=object) for name, column in texts.items()}

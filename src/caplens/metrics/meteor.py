@@ -149,7 +149,7 @@ def _notes(used: Sequence[str], long_captions: int) -> tuple[str, ...]:
     if absent:
         notes.append(
             f"ran without its {' and '.join(absent)} module, so the scores are lower than METEOR's: "
-            "caplens weights fetch meteor"
+            f"{weights.fetch_command('meteor')}"
         )
     if long_captions:
         notes.append(f"the search is not for texts this long: {long_captions} captions were aligned greedily")

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from caplens.core.details import Details
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import check
 from caplens.core.workspace import Workspace
 from caplens.metrics.base import Metric, Statistics, reference_counts, register
-from caplens.storage.weights import find, models, require
+from caplens.storage import weights
 from caplens.text.concepts import Claim, SceneGraph, matches
 from caplens.text.parse import LONGEST
 from caplens.text.proposition_store import PropositionStore
@@ -75,12 +76,10 @@ class Spice(Metric):
     def claims(self) -> PropositionStore:
         """The parser with what it has parsed so far, found at the first call."""
         if self._claims is None:
-            wanted = (os.fspath(self.parser), WORDNET)
-            missing = [name for name in wanted if name in models() and find(name) is None]
-            if missing:
-                names = " ".join(missing)
-                raise MissingData(f"{' and '.join(missing)} not on this machine yet: caplens weights fetch {names}")
-            self._claims = PropositionStore(require(self.parser), require(WORDNET))
+            check("msgpack", purpose="SPICE")
+            named = [name for name in (os.fspath(self.parser), WORDNET) if name in weights.models()]
+            weights.check(*named, purpose="SPICE")
+            self._claims = PropositionStore(weights.require(self.parser), weights.require(WORDNET))
         return self._claims
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:

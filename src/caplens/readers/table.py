@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.readers.rows import FIELD_NAMES, Row, read_bytes, row_from_fields, text_lines
 
 _LARGEST_CELL = 64 * 1024 * 1024
@@ -69,14 +70,11 @@ def _json_cell(cell: str, place: str) -> Any:
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingData("reading parquet needs pyarrow: pip install 'caplens[table]'") from None
+    arrow_invalid = require("pyarrow:ArrowInvalid", purpose="reading parquet")
+    parquet_file = require("pyarrow.parquet:ParquetFile", purpose="reading parquet")
     source = io.BytesIO(read_bytes(path)) if path.suffix == ".gz" else path
     try:
-        table = pyarrow.parquet.ParquetFile(source)
+        table = parquet_file(source)
         number = 0
         for batch in table.iter_batches():
             for fields in batch.to_pylist():
@@ -84,5 +82,5 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{path}, row {number}", fields
     except FileNotFoundError:
         raise InputError("there is no such file", where=str(path), remedy="check the path") from None
-    except (pyarrow.ArrowInvalid, OSError) as error:
+    except (arrow_invalid, OSError) as error:
         raise InputError(f"not parquet: {str(error).splitlines()[0]}", where=str(path)) from None

@@ -28,7 +28,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from caplens.core import optional
 from caplens.core.errors import InputError, MissingData
+from caplens.core.optional import lacking
 from caplens.storage.paths import data_folder
 
 
@@ -144,15 +146,27 @@ def fetch(name_or_path: str | os.PathLike[str]) -> Path:
     return model.path
 
 
-def require(name_or_path: str | os.PathLike[str]) -> Path:
-    """The same as `find`, for metrics that cannot run without: what is missing comes with the command that gets it."""
+def require(name_or_path: str | os.PathLike[str], *, purpose: str = "this run") -> Path:
+    """The same as `find`, for those that cannot run without: what is missing comes with the command that gets it."""
     found = find(name_or_path)
     if found is not None:
         return found
     name = os.fspath(name_or_path)
     if name in models() or _is_hub_name(name):
-        raise MissingData(f"the weights {name} are not on this machine: caplens weights fetch {name}")
+        raise lacking(purpose, [name], fetch_command(name))
     raise _unknown(name)
+
+
+def check(*names: str, purpose: str) -> None:
+    """Raise `MissingData` with the one command that gets all of these weights, unless they are on this machine."""
+    missing = [name for name in names if find(name) is None]
+    if missing:
+        raise lacking(purpose, missing, fetch_command(*missing))
+
+
+def fetch_command(*names: str) -> str:
+    """Return the command that gets weights and data by name."""
+    return f"caplens weights fetch {' '.join(names)}"
 
 
 def digest(path: Path) -> str:
@@ -332,12 +346,9 @@ def _is_hub_name(name: str) -> bool:
 
 def _from_hub(name: str, offline: bool) -> Path | None:
     """A model's folder in the hub's own cache, downloaded there if that is allowed. Never pickled weights."""
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        if offline:
-            return None
-        raise MissingData(f"fetching {name} needs huggingface_hub: pip install 'caplens[clip]'") from None
+    if offline and not optional.available("huggingface_hub"):
+        return None
+    snapshot_download = optional.require("huggingface_hub:snapshot_download", purpose=f"fetching {name}")
     wanted = ["*.json", "*.txt", "*.model", "*.safetensors"]
     try:
         return Path(snapshot_download(name, allow_patterns=wanted, local_files_only=offline))

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.native._kernels import parse_arcs
 
 Floats = NDArray[np.float32]
@@ -322,10 +323,7 @@ def _network(path: Path) -> list[tuple[dict[str, Floats], dict[str, bytes]]]:
 
 
 def _unpack(data: bytes) -> Any:
-    try:
-        import msgpack  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingData("reading the parser's files needs msgpack: pip install 'caplens[parse]'") from None
+    msgpack = require("msgpack", purpose="the parser")
 
     def array(entry: dict[Any, Any]) -> Any:
         if b"nd" in entry:

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from caplens.core.errors import MissingData
+from caplens.core.optional import require
+from caplens.storage import weights
 from caplens.text.parse import Parser
 from caplens.text.scenegraph import COPULAS
 from caplens.text.stopwords import STOP_WORDS
@@ -36,25 +39,36 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def tagger() -> Path | None:
-    """The folder of a parser that is on this machine."""
-    from caplens.storage import weights
+def require_tagger() -> Path:
+    """Return the folder of a parser that works here; `MissingData` says what it lacks and how to get that."""
+    purpose = "telling nouns and verbs apart"
+    require("msgpack", purpose=purpose)
+    found = next((path for name in PARSERS if (path := weights.find(name)) is not None), None)
+    return found or weights.require(PARSERS[0], purpose=purpose)
 
-    return next((path for name in PARSERS if (path := weights.find(name)) is not None), None)
+
+def tagger_lacks() -> str:
+    """Return what a parser lacks here and how to get that; empty if one works."""
+    try:
+        require_tagger()
+    except MissingData as reason:
+        return str(reason)
+    return ""
 
 
 def tag_words(texts: Sequence[str]) -> list[list[Word]]:
-    """The words of every text; without a parser on this machine, all but stop words count as semantic.
+    """The words of every text; where no parser works, all but stop words count as semantic.
 
     >>> [word.text for word in tag_words(["a man is on the snow"])[0] if word.semantic]
     ['man', 'snow']
     """
     split = [split_words(text) for text in texts]
-    folder = tagger()
-    if folder is None:
+    try:
+        parser = _parser(require_tagger())
+    except MissingData:
         return [[Word(word, "", _says(word) and word.lower() not in STOP_WORDS) for word in words] for words in split]
     made = []
-    for words, parse in zip(split, _parser(folder).parse([_lower(words) for words in split]), strict=True):
+    for words, parse in zip(split, parser.parse([_lower(words) for words in split]), strict=True):
         # The parser leaves the end of a very long text alone.
         rest = [Word(word, "", False) for word in words[len(parse.words) :]]
         judged = zip(words, parse.tags, parse.labels, strict=False)

@@ -18,7 +18,7 @@ from caplens.metrics.infometic.inference import WordPieces, picture_arrays, toke
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage.atomic import atomic_path
 from caplens.text.object_labels import ObjectLabels
-from caplens.text.words import Word, tag_words
+from caplens.text.words import Word, require_tagger, tag_words
 from caplens.training.pairs import PICTURES_PER_FILE, Progress, caption_features
 from caplens.vision.images import open_image
 from caplens.vision.regions import Proposer, Regions, choose_regions
@@ -226,9 +226,5 @@ def lone_tokens(encoder: Encoder, *captions: Captions) -> tuple[Vectors, list[In
 
 def tagged(texts: Sequence[str]) -> list[list[Word]]:
     """Words of captions for training, which needs the tags."""
-    from caplens.core.errors import MissingData
-    from caplens.text.words import PARSERS, tagger
-
-    if tagger() is None:
-        raise MissingData(f"training needs tags of words: caplens weights fetch {PARSERS[0]}")
+    require_tagger()
     return tag_words(texts)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.core.types import Vectors, unit
+from caplens.storage import weights
 from caplens.storage.atomic import atomic_path
 from caplens.vision.images import open_image
 
@@ -77,14 +79,11 @@ def generate_captions(
 
 def load_captioner(source: str) -> tuple[Any, Any]:
     """A BLIP-class model and its processor, from the hub or a folder."""
-    try:
-        from transformers import AutoProcessor, BlipForConditionalGeneration
-    except ImportError:
-        raise MissingData("generating captions needs transformers: pip install 'caplens[clip]'") from None
-    from caplens.storage import weights
-
-    folder = weights.require(source)
-    return BlipForConditionalGeneration.from_pretrained(folder).eval(), AutoProcessor.from_pretrained(folder)
+    purpose = "generating captions"
+    model = require("transformers:BlipForConditionalGeneration", "torch", purpose=purpose)
+    processor = require("transformers:AutoProcessor", purpose=purpose)
+    folder = weights.require(source, purpose=purpose)
+    return model.from_pretrained(folder).eval(), processor.from_pretrained(folder)
 
 
 def generate_images(
@@ -118,13 +117,9 @@ def generate_images(
 
 def load_generator(source: str) -> Any:
     """A Stable-Diffusion-class pipeline, from the hub or a folder, safety checker on."""
-    try:
-        from diffusers import StableDiffusionPipeline
-    except ImportError:
-        raise MissingData("generating pictures needs diffusers: pip install 'caplens[generate]'") from None
-    from caplens.storage import weights
-
-    return StableDiffusionPipeline.from_pretrained(weights.require(source))
+    purpose = "generating pictures"
+    pipeline = require("diffusers:StableDiffusionPipeline", "torch", "transformers", purpose=purpose)
+    return pipeline.from_pretrained(weights.require(source, purpose=purpose))
 
 
 def retrieved_captions(

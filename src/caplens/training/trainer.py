@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.storage.atomic import atomic_path, write_atomically
 
 if TYPE_CHECKING:
@@ -87,9 +88,8 @@ class TrainingRun:
         names = list(dict.fromkeys(name for point in points for name in point if name != x))
         if not names:
             return
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 2.2 * len(names)), layout="constrained")
+        new_figure = require("matplotlib.figure:Figure", purpose="drawing the curve")
+        figure = new_figure(figsize=(6, 2.2 * len(names)), layout="constrained")
         for axes, name in zip(figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0], names, strict=True):
             drawn = [(point[x], point[name]) for point in points if name in point]
             axes.plot(*zip(*drawn, strict=True), marker=".", linewidth=1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.core.errors import MissingData
+from caplens.core.optional import require
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,12 +31,9 @@ class Detector:
     """Finds things; one instance serves several threads in turn."""
 
     def __init__(self, weights: Path) -> None:
-        try:
-            from ai_edge_litert.interpreter import Interpreter
-        except ImportError:
-            raise MissingData("the object detector needs ai-edge-litert: pip install 'caplens[regions]'") from None
+        interpreter = require("ai_edge_litert.interpreter:Interpreter", purpose="the object detector")
         with _without_chatter():
-            self._interpreter = Interpreter(str(weights), num_threads=1)
+            self._interpreter = interpreter(str(weights), num_threads=1)
             self._interpreter.allocate_tensors()
         self._lock = threading.Lock()
         with zipfile.ZipFile(weights) as attached:  # the label list is appended to the model as a zip

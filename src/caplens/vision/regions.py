@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core import optional
+from caplens.core.errors import InputError
+from caplens.storage import weights
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -184,17 +186,14 @@ class TransformersProposer:
         return Path(self.weights).name
 
     def __call__(self, image: Image, image_id: str) -> Regions:
-        try:
-            import torch
-            from transformers import AutoImageProcessor, AutoModelForObjectDetection
-        except ImportError:
-            raise MissingData("this detector needs torch and transformers: pip install 'caplens[clip]'") from None
-        from caplens.storage.weights import require
-
+        purpose = f"the detector {self.name}"
+        torch = optional.require("torch", "transformers", purpose=purpose)
         if self._model is None:
-            folder = str(require(self.weights))
-            self._processor = AutoImageProcessor.from_pretrained(folder)
-            self._model = AutoModelForObjectDetection.from_pretrained(folder).eval()
+            processor = optional.require("transformers:AutoImageProcessor", purpose=purpose)
+            model = optional.require("transformers:AutoModelForObjectDetection", purpose=purpose)
+            folder = str(weights.require(self.weights, purpose=purpose))
+            self._processor = processor.from_pretrained(folder)
+            self._model = model.from_pretrained(folder).eval()
         inputs = self._processor(images=image.convert("RGB"), return_tensors="pt")
         with torch.no_grad():
             outputs = self._model(**inputs)

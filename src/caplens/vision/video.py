@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from caplens.core.captions import BinarySource, Media, media_name
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.vision.fetch import is_url
 from caplens.vision.images import MOST_PIXELS, first_line, read_media
 
@@ -59,19 +60,18 @@ class Sampling:
         return self.kind == "all" or position % self.number == 0
 
 
+def _av() -> Any:
+    return require("av", purpose="reading videos")
+
+
 def decoder() -> str:
     """Name and version of what decodes videos, for signatures."""
-    import av
-
-    return f"pyav-{av.__version__}"
+    return f"pyav-{_av().__version__}"
 
 
 def frames(media: Media, sampling: Sampling, *, allow_urls: bool = False) -> Iterator[Image]:
     """The chosen frames in order, decoded as they are asked for; an `InputError` says why a video is unusable."""
-    try:
-        import av
-    except ImportError:
-        raise MissingData("reading videos needs PyAV: pip install 'caplens[video]'") from None
+    av = _av()
     name = media_name(media)
     wanted = None
     if sampling.kind == "uniform":
@@ -115,8 +115,7 @@ def _source(media: Media, allow_urls: bool) -> str | io.BytesIO:
 
 def _count_frames(source: str | io.BytesIO, name: str) -> int:
     """Frames by counting packets, without decoding: the count in a file's header is often missing or wrong."""
-    import av
-
+    av = _av()
     try:
         with av.open(source, mode="r", options=_OPTIONS) as container:
             if not container.streams.video:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.optional import require
 
 
 def command(
@@ -31,12 +32,10 @@ def command(
     """Train a captioner on pictures and captions; goes on where an earlier run stopped."""
     from dataclasses import replace
 
-    from caplens.captioning import need_torch
-    from caplens.training.config import read_config
-
-    need_torch()
+    require("torch", "matplotlib", purpose="training a captioner")
     from caplens.training.captioner import CaptionerConfig
     from caplens.training.captioner_run import train_on_files
+    from caplens.training.config import read_config
 
     settings = read_config(config, CaptionerConfig)
     settings = replace(settings, reward=reward or settings.reward, seed=settings.seed if seed is None else seed)

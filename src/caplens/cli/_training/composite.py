@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.optional import require
 
 
 def command(
@@ -24,6 +25,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Train the metric caplens on captions by people and machines; features are computed once and kept."""
+    require("matplotlib", purpose="training the composite")
     from caplens.readers import read_references
     from caplens.training.composite import train_composite
     from caplens.training.composite_trials import CompositeConfig

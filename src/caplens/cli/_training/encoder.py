@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.optional import require
 
 
 def command(
@@ -24,6 +25,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Train the heads of the embedded encoder: under an hour on two cores, nearly all of it features, and resumable."""
+    require("torch", "matplotlib", purpose="training an encoder")
     from caplens.training.encoder import EncoderConfig, train_encoder
 
     config = EncoderConfig(seed=seed, epochs=epochs)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.optional import require
 
 
 def command(
@@ -29,6 +30,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Train InfoMetIC's network over a frozen encoder; goes on where an earlier run stopped."""
+    require("torch", "matplotlib", purpose="training InfoMetIC")
     from caplens.training.config import read_config
     from caplens.training.infometic import InfoMeticConfig
     from caplens.training.infometic_run import train_infometic

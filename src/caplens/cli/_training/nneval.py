@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.optional import require
 
 
 def command(
@@ -20,6 +21,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Train NNEval to tell people's captions from machines'; goes on where an earlier run stopped."""
+    require("torch", "matplotlib", purpose="training NNEval")
     from caplens.readers import read_references
     from caplens.training.config import read_config
     from caplens.training.nneval import NNEvalConfig, read_rated, train_nneval

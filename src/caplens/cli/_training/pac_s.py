@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.optional import require
 
 
 def command(
@@ -36,6 +37,7 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Tune the final projections on pictures, captions and generated positives (PAC-S)."""
+    require("torch", "matplotlib", purpose="training PAC-S")
     from caplens.training.pac import PacConfig
     from caplens.training.pac_run import train_pac
 

@@ -72,14 +72,12 @@ class RegionMetric(VisualMetric):
         """Return scores by row, for the captions whose picture could be read."""
 
     def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
-        from caplens.text.words import PARSERS, tagger
+        from caplens.text.words import tagger_lacks
 
-        if tagger() is not None:
+        lack = tagger_lacks()
+        if not lack:
             return super().notes(texts)
-        hint = (
-            "no parser is on this machine, so in the details every word but a stop word counts as one that can be "
-            f"wrong: caplens weights fetch {PARSERS[0]}"
-        )
+        hint = f"no parser works here, so in the details every word but a stop word can be wrong; {lack}"
         return (*super().notes(texts), hint)
 
     def percentiles(self) -> HumanPercentiles | None:
