@@ -116,7 +116,7 @@ class EntryCache(ABC, Generic[V]):
             self._with(read, None)
         if damaged:
             warnings.warn(
-                f"{len(damaged):,} entries of the cache {self.path} were damaged; they are made anew",
+                f"the cache {self.path} is damaged: {len(damaged):,} of {len(wanted):,} entries are made anew",
                 CaplensWarning,
                 stacklevel=2,
             )

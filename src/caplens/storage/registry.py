@@ -39,6 +39,7 @@ PUBLIC_INDEX = "https://pypi.org/simple/"
 SECONDS = 60.0
 """Without a byte, after which an attempt is given up."""
 ATTEMPTS = 2
+SYSTEM_FOLDER = Path("/etc")
 MOST_PAGE_BYTES = 64 * 2**20
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _TRANSPORT_ERRORS = (OSError, http.client.HTTPException, ValueError)
@@ -110,7 +111,7 @@ def _configuration_files() -> list[Path]:
     shared = platformdirs.site_config_dir("pip", appauthor=False, multipath=True).split(os.pathsep)
     files = [Path(folder) / name for folder in shared]
     if os.name == "posix":
-        files.append(Path("/etc") / name)
+        files.append(SYSTEM_FOLDER / name)
     if not os.path.exists(chosen):
         files.append(Path.home() / ("pip" if os.name == "nt" else ".pip") / name)
         files.append(Path.home() / ".config" / "pip" / name)
