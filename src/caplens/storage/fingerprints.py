@@ -17,8 +17,8 @@ from pathlib import Path
 from caplens.storage.atomic import write_atomically
 
 Fingerprint = tuple[int, ...]
-# The clock of a file system ticks slowly: a file that changed a moment ago may change once more under the same times.
-_SETTLED_AFTER = 50_000_000
+# The clock of a file system ticks up to two seconds apart: a file that has just changed may change again unseen.
+_SETTLED_AFTER = 2_000_000_000
 _answers: dict[tuple[Path, str, Fingerprint], bool] = {}
 """What this process has found out; all there is for folders in which no record can be written."""
 
