@@ -21,8 +21,10 @@ PREDICTIONS = '{"id": "1", "caption": "a dog", "references": ["a dog", "the dog"
         ["compare", "p.jsonl", "q.jsonl", "-m", "length", "--json", "q.jsonl"],
         ["explain", "a dog", "-r", "r.txt", "--json", "r.txt"],
         ["explain", "a dog", "-r", "r.txt", "--html", "r.txt"],
-        ["idf", "build", "r.safetensors", "-o", "r.safetensors"],
-        ["idf", "build", "r.json", "-o", "idf.safetensors", "--json", "r.json"],
+        ["check", "p.jsonl", "--jsonl", "p.jsonl"],
+        ["check", "p.jsonl", "--csv", "p.jsonl"],
+        ["idf", "build", "r.safetensors", "--output", "r.safetensors"],
+        ["idf", "build", "r.json", "--output", "idf.safetensors", "--json", "r.json"],
     ],
 )
 def test_no_verb_overwrites_what_it_reads(

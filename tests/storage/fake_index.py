@@ -79,6 +79,8 @@ class Served:
     """The Authorization header without which nothing is served."""
     pages: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Path to content type and text, instead of the usual page."""
+    stalls: threading.Event | None = None
+    """Sends half an archive and waits for this before it sends the rest."""
     asked: list[str] = field(default_factory=list)
 
 
@@ -100,7 +102,12 @@ def served_index(served: Served) -> Iterator[str]:
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(data) if served.announced is None else served.announced))
                 self.end_headers()
-                self.wfile.write(data)
+                half = len(data) // 2 if served.stalls is not None else 0
+                self.wfile.write(data[:half])
+                self.wfile.flush()
+                if served.stalls is not None:
+                    served.stalls.wait(60)
+                self.wfile.write(data[half:])
             else:
                 self.send_error(404)
 

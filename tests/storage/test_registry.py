@@ -170,7 +170,7 @@ def configure(folder: Path, text: str) -> None:
     (folder / "pip.conf").write_text(text)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the names of configuration files are others there")
+@pytest.mark.skipif(os.name != "posix", reason="not on Windows: the names of configuration files are others there")
 def test_settings_come_from_the_environment_then_from_pips_files(
     plain_environment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

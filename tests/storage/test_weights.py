@@ -303,7 +303,7 @@ def _fetch() -> None:
     weights.fetch("toy")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a forked process sees the test's own table")
+@pytest.mark.skipif(sys.platform == "win32", reason="not on Windows: a forked process sees the test's own table")
 def test_two_processes_may_fetch_at_once(toy: Model, folder: Path) -> None:
     context = multiprocessing.get_context("fork")
     running = [context.Process(target=_fetch) for _ in range(4)]

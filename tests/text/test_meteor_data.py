@@ -61,7 +61,7 @@ def test_without_a_cache_the_indexes_are_built_elsewhere(
     assert score(files) == before  # once per process, and one note
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device here that is always full")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_full_disk_is_not_called_a_bad_table(files: Path) -> None:
     with pytest.raises(OSError, match="could not write"):
         meteor_data._build_synonyms(files / JAR, Path("/dev/full"))
