@@ -11,6 +11,8 @@ ALLOWED = {
     r"reads the peak memory as Linux tells it": "the figure is not to be had elsewhere",
     r"the weights .* are not on this machine": "no package registry was in reach when `make test` fetched them",
     r"caplens weights fetch": "no package registry was in reach when `make test` fetched them",
+    r"not on Windows": "pipes, devices, modes, forks and signals are those of POSIX",
+    r"no /dev/(full|fd) here": "devices that only some systems have",
     r"could not import": "an optional package has no wheel for this system or Python",
     r"needs (torch|av|onnxruntime|ai-edge-litert|msgpack|tokenizers|transformers)": "the same, as the gate words it",
 }

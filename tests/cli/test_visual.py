@@ -13,7 +13,8 @@ pytest.importorskip("transformers")
 
 from tests.cli.conftest import Run
 from tests.encoders.random_clip import random_encoder
-from tests.vision.test_images import RED_LEFT, encoded, server
+from tests.vision.test_fetch import server
+from tests.vision.test_images import RED_LEFT, encoded
 
 from caplens.encoders import load
 from caplens.vision import fetch as fetching

@@ -1,18 +1,24 @@
-"""The cache survives kills, rivals, damage and its own limit."""
+"""Caches survive kills, rivals, damage and their own limits, and never return what was changed."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import sqlite3
 import threading
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from caplens.storage.cache import EmbeddingCache, key_of
+from caplens.core.errors import CaplensWarning
+from caplens.storage import fingerprints
+from caplens.storage.cache import EmbeddingCache, FileCache, key_of
 
 
 def vector(number: int, columns: int = 64) -> np.ndarray:
@@ -116,3 +122,202 @@ def test_size_zero_turns_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     cache = EmbeddingCache(tmp_path / "e.sqlite")
     cache.put({b"a": vector(1)})
     assert not (tmp_path / "e.sqlite").exists()
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET value = zeroblob(length(value))",
+        "UPDATE entries SET value = substr(value, 1, length(value) - 4)",
+        "UPDATE entries SET value = 'text'",
+        "UPDATE entries SET sum = 7",
+    ],
+)
+def test_changed_entries_are_dropped_and_made_anew(tmp_path: Path, statement: str) -> None:
+    path, wanted = tmp_path / "e.sqlite", keys(50)
+    EmbeddingCache(path).put({key: vector(number) for number, key in enumerate(wanted)})
+    change(path, statement)
+    cache = EmbeddingCache(path)
+    with pytest.warns(CaplensWarning, match="is damaged: 50 of 50 entries are made anew"):
+        assert cache.get(wanted) == {}
+    assert len(cache) == 0
+    cache.put({wanted[0]: vector(7)})
+    assert np.array_equal(cache.get(wanted)[wanted[0]], vector(7))
+
+
+def test_entries_under_each_others_keys_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    EmbeddingCache(path).put({b"a": vector(1), b"b": vector(2)})
+    for statement in (
+        "UPDATE entries SET key = x'00' WHERE key = x'61'",
+        "UPDATE entries SET key = x'61' WHERE key = x'62'",
+    ):
+        change(path, statement)
+    with pytest.warns(CaplensWarning, match="1 entries"):
+        assert EmbeddingCache(path).get([b"a"]) == {}
+
+
+def test_flipped_bytes_of_the_file_are_never_returned(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path, wanted = tmp_path / "e.sqlite", keys(50)
+    true = {key: rng.normal(size=(1, 384)).astype(np.float32) for key in wanted}
+    EmbeddingCache(path).put(true)
+    for name in tmp_path.iterdir():  # whatever of it is in the journal
+        data = bytearray(name.read_bytes())
+        for place in rng.integers(4096, max(4097, len(data)), 200):
+            if place < len(data):
+                data[place] ^= 0x10
+        name.write_bytes(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = EmbeddingCache(path).get(wanted)
+    assert all(np.array_equal(matrix, true[key]) for key, matrix in found.items())
+
+
+def test_a_file_of_the_old_layout_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "e.sqlite"
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute(
+            "CREATE TABLE embeddings (key BLOB PRIMARY KEY, columns INTEGER NOT NULL, vectors BLOB NOT NULL, "
+            "used INTEGER NOT NULL) WITHOUT ROWID"
+        )
+        base.execute("INSERT INTO embeddings VALUES (?, 1, ?, 0)", (b"a", bytes(4)))
+    cache = EmbeddingCache(path)
+    assert cache.get([b"a"]) == {}
+    cache.put({b"a": vector(1)})
+    assert np.array_equal(EmbeddingCache(path).get([b"a"])[b"a"], vector(1))
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("entries",)]
+
+
+def test_get_or_make_looks_up_once_and_keeps_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, wanted = EmbeddingCache(tmp_path / "e.sqlite"), keys(10)
+    cache.put({key: vector(number) for number, key in enumerate(wanted[:4])})
+    lookups: list[int] = []
+    real = EmbeddingCache.get
+    monkeypatch.setattr(EmbeddingCache, "get", lambda self, some: (lookups.append(len(some)), real(self, some))[1])
+    asked: list[bytes] = []
+
+    def make(missing: list[bytes]) -> Iterator[dict[bytes, np.ndarray]]:
+        asked.extend(missing)
+        yield {key: vector(wanted.index(key)) for key in missing[:3]}
+        assert len(EmbeddingCache(cache.path)) == 7  # the first batch is safe before the second is begun
+        yield {key: vector(wanted.index(key)) for key in missing[3:5]}
+
+    values = cache.get_or_make([*wanted, *wanted], make)
+    assert lookups == [10]
+    assert asked == wanted[4:]
+    assert [int(values[key][0, 0]) for key in wanted[:9]] == list(range(9))
+    assert wanted[9] not in values  # nothing was made of it
+    cache.get_or_make(wanted[:9], lambda missing: pytest.fail("all of it is known"))
+
+
+def test_get_or_make_works_where_nothing_can_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    cache = EmbeddingCache(tmp_path / "file" / "e.sqlite")
+    assert np.array_equal(cache.get_or_make([b"a"], lambda missing: [{b"a": vector(3)}])[b"a"], vector(3))
+
+
+class Texts:
+    """A file cache of texts that counts what is made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def get(self, content: str = "made") -> str:
+        def make() -> str:
+            self.made += 1
+            return content
+
+        return FileCache("texts").get_or_make("a.txt", make, Path.read_text, lambda text, path: path.write_text(text))
+
+    def build(self, content: str = "made") -> Path:
+        def write(path: Path) -> None:
+            self.made += 1
+            path.write_text(content)
+
+        return FileCache("texts").get_or_build("a.txt", write)
+
+
+@pytest.fixture
+def texts(own_folders: Path) -> Texts:
+    return Texts()
+
+
+def test_a_file_is_made_once(texts: Texts, tmp_path: Path) -> None:
+    assert [texts.get(), texts.get(), texts.build().read_text()] == ["made"] * 3
+    assert texts.made == 1
+    assert FileCache("texts").find("a.txt") == tmp_path / "cache" / "texts" / "a.txt"
+    assert FileCache("texts").find("b.txt") is None
+
+
+def test_a_changed_file_is_made_anew_with_a_note(texts: Texts, tmp_path: Path) -> None:
+    path = texts.build()
+    for again in (texts.get, lambda: texts.build().read_text()):
+        path.write_text("MADE")
+        with pytest.warns(CaplensWarning, match="a.txt was damaged; it is made anew"):
+            assert again() == "made"
+    assert texts.made == 3
+
+
+def test_a_file_without_its_record_is_not_believed(texts: Texts, tmp_path: Path) -> None:
+    (tmp_path / "cache" / "texts").mkdir(parents=True)
+    (tmp_path / "cache" / "texts" / "a.txt").write_text("of an older version, or of a process that was killed")
+    assert texts.get() == "made"
+    (tmp_path / "cache" / "texts" / "a.txt.verified").write_text("{")
+    assert texts.get() == "made"
+    assert texts.made == 2
+
+
+def test_a_file_that_cannot_be_read_is_made_anew(texts: Texts) -> None:
+    def refuse(path: Path) -> str:
+        raise ValueError
+
+    texts.get()
+    assert FileCache("texts").get_or_make("a.txt", lambda: "new", refuse, lambda text, path: None) == "new"
+
+
+def test_an_unchanged_file_is_not_read_again(texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fingerprints, "_SETTLED_AFTER", -(10**18))
+    texts.build()
+    monkeypatch.setattr(fingerprints, "digest", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr(fingerprints, "_answers", {})
+    assert texts.build().read_text() == "made"
+
+
+def test_where_the_cache_cannot_be_written_nothing_is_lost(
+    texts: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "file"))
+    with pytest.warns(CaplensWarning, match="a.txt cannot be kept in .*made again in every run"):
+        assert texts.get() == "made"
+    with pytest.warns(CaplensWarning, match="a.txt cannot be kept in"):
+        path = texts.build()
+    assert path.read_text() == "made"
+    assert texts.build() == path  # once in this process, and no second note
+    assert texts.made == 2
+
+
+def test_a_failed_build_leaves_nothing(own_folders: Path, tmp_path: Path) -> None:
+    def fail(path: Path) -> None:
+        path.write_text("half")
+        raise ValueError("no such thing")
+
+    with pytest.raises(ValueError, match="no such thing"):
+        FileCache("texts").get_or_build("a.txt", fail)
+    assert [path.name for path in (tmp_path / "cache" / "texts").iterdir() if path.suffix != ".lock"] == []
+
+
+def test_of_many_threads_one_makes_the_file(texts: Texts) -> None:
+    threads = [threading.Thread(target=texts.build) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts.made == 1

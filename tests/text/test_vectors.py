@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import CaplensWarning, InputError, MissingData
 from caplens.text.vectors import load_vectors, vectors_name
 
 WORDS = ["dog", "café", "new york", "dog"]
@@ -53,7 +53,7 @@ def test_formats(tmp_path: Path, name: str, content: bytes, phrase: str) -> None
         assert rows.tolist() == [0, -1, 1, 2, -1]
         assert np.array_equal(vectors.matrix[[0, 1, 2]], MATRIX[:3])
     assert np.allclose(np.linalg.norm(vectors.unit(np.array([0, 1])), axis=1), 1)
-    assert len(list((tmp_path / "cache" / "vectors").iterdir())) == 1
+    assert len(list((tmp_path / "cache" / "vectors").glob("*.vectors"))) == 1
     assert vectors_name(path).startswith(f"{name}@")
 
 
@@ -80,7 +80,30 @@ def test_damaged_files_are_refused_and_leave_nothing(tmp_path: Path, name: str, 
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         load_vectors(path)
-    assert list((tmp_path / "cache" / "vectors").iterdir()) == []
+    assert [path for path in (tmp_path / "cache" / "vectors").iterdir() if path.suffix != ".lock"] == []
+
+
+def test_a_damaged_conversion_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "v.txt"
+    path.write_bytes(b"dog 1 2\ncat 3 4\n")
+    load_vectors(path)
+    (converted,) = (tmp_path / "cache" / "vectors").glob("*.vectors")
+    data = bytearray(converted.read_bytes())
+    data[3] ^= 0x40  # the first number
+    converted.write_bytes(data)
+    with pytest.warns(CaplensWarning, match="was damaged; it is made anew"):
+        vectors = load_vectors(path)
+    assert vectors.matrix.tolist() == [[1, 2], [3, 4]]
+
+
+def test_without_a_cache_vectors_are_converted_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "v.txt"
+    path.write_bytes(b"dog 1 2\ncat 3 4\n")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "file"))
+    with pytest.warns(CaplensWarning, match="cannot be kept in"):
+        assert load_vectors(path).matrix.tolist() == [[1, 2], [3, 4]]
+    assert load_vectors(path).rows(["cat"]).tolist() == [1]
 
 
 def test_missing_vectors_name_the_remedy() -> None:

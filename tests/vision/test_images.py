@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import io
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +10,6 @@ import pytest
 from PIL import Image
 
 from caplens.core.errors import InputError
-from caplens.vision import fetch as fetching
-from caplens.vision.fetch import fetch, public_address
 from caplens.vision.images import decode_image, open_image
 
 RED_LEFT = Image.new("RGB", (40, 20), "blue")
@@ -106,63 +99,3 @@ def test_a_folder_and_an_absent_file(tmp_path: Path) -> None:
 def test_a_url_is_not_fetched_unless_allowed() -> None:
     with pytest.raises(InputError, match="allow_urls"):
         open_image("https://example.org/cat.jpg")
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:127.0.0.1", "0.0.0.0"])
-def test_only_public_addresses_are_fetched(host: str) -> None:
-    with pytest.raises(InputError, match="not on the public internet"):
-        public_address(host, 80)
-
-
-class _Answers(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path == "/away":
-            self.send_response(302)
-            self.send_header("Location", "file:///etc/passwd")
-            self.end_headers()
-        elif self.path == "/round":
-            self.send_response(302)
-            self.send_header("Location", "/round")
-            self.end_headers()
-        elif self.path == "/picture":
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(encoded(RED_LEFT, "PNG"))
-        else:
-            self.send_response(404)
-            self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), _Answers) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.server_port}"
-        finally:
-            listening.shutdown()
-            thread.join()
-
-
-def test_fetching_keeps_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    with server() as address:
-        with pytest.raises(InputError, match="not on the public internet"):
-            fetch(f"{address}/picture")
-        monkeypatch.setattr(fetching, "public_address", lambda host, port: "127.0.0.1")
-        assert open_image(f"{address}/picture", allow_urls=True).size == (40, 20)
-        for path, reason in {"/away": "neither http", "/round": "redirects more", "/none": "answered 404"}.items():
-            with pytest.raises(InputError, match=reason):
-                fetch(address + path)
-        with pytest.raises(InputError, match="larger than"):
-            fetch(f"{address}/picture", most_bytes=20)
-
-
-def test_a_server_that_never_answers_is_given_up() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fetching, "public_address", lambda host, port: "127.0.0.1")
-        with pytest.raises(InputError, match="did not arrive"):
-            fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/", most_seconds=0.2)

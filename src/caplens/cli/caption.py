@@ -36,10 +36,11 @@ def command(
     from caplens.core.errors import InputError
     from caplens.core.plain_json import json_text
     from caplens.readers import read_references
-    from caplens.storage.atomic import write_atomically
+    from caplens.storage.atomic import refuse_overwriting, write_atomically
     from caplens.storage.weights import shipped
 
     pictures = picture_files(images)
+    refuse_overwriting([output, json], [*pictures, references, weights])
     known = {} if references is None else read_references(references)
     captioner = Captioner.load(weights or shipped("captioner"))
     with progress_bar() as progress:

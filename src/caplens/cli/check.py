@@ -39,7 +39,9 @@ def command(
     """
     from caplens.evaluation.check import check
     from caplens.readers import read_captions
+    from caplens.storage.atomic import refuse_overwriting
 
+    refuse_overwriting([csv, jsonl, sarif, html, json], [texts])
     captions = read_captions(texts, None, images)
     with progress_bar() as progress:
         report = check(captions, progress=progress, **read_options(option, allow_urls=allow_urls))

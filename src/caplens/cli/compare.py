@@ -54,7 +54,9 @@ def command(
     """Rank systems on the same pictures: intervals, every pair tested, rank clusters, a leaderboard page."""
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read_captions
+    from caplens.storage.atomic import refuse_overwriting
 
+    refuse_overwriting([json], [*predictions, references])
     systems = {
         name: read_captions(path, references, images, videos)
         for name, path in zip(_names(predictions), predictions, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +10,14 @@ from caplens.cli._show import JsonTarget, show_table, write_json
 from caplens.core.optional import PACKAGES, install_command
 
 
-def command(json: JsonTarget = None) -> None:
+def command(
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read every file of the weights that are here and check its sum.")
+    ] = False,
+    json: JsonTarget = None,
+) -> None:
     """Check this installation: versions, optional packages, native kernels, caches. Exit code 1 if it is broken."""
-    findings = [*_versions(), _kernels(), *_weights(), *_caches()]
+    findings = [*_versions(), _kernels(), *_weights(verify), *_caches()]
     write_json(json, {"ok": all(found["state"] != "broken" for found in findings), "findings": findings})
     rows = [[found["state"], found["what"], found["detail"]] for found in findings]
     show_table(json, ["state", "what", "detail"], rows)
@@ -59,11 +64,15 @@ def _kernels() -> dict[str, Any]:
     return _found("ok", "native kernels", "self-check passed")
 
 
-def _weights() -> list[dict[str, Any]]:
+def _weights(verify: bool) -> list[dict[str, Any]]:
     from caplens.storage import weights
 
     findings = []
+    problems = weights.verify_all(thorough=verify)
     for name, model in weights.models().items():
+        if problem := problems.get(name):
+            findings.append(_found("broken", f"weights: {name}", problem))
+            continue
         path = weights.find(name)
         detail = f"{model.what}: {weights.fetch_command(name)}" if path is None else str(path)
         findings.append(_found("absent" if path is None else "ok", f"weights: {name}", detail))

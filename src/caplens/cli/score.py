@@ -44,7 +44,9 @@ def command(
     """Score captions; without --metrics, with the quick ones that run on what is given."""
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read_captions
+    from caplens.storage.atomic import refuse_overwriting
 
+    refuse_overwriting([json, html], [predictions, references])
     captions = read_captions(predictions, references, images, videos)
     asked = split_names(metrics)
     with progress_bar() as progress:

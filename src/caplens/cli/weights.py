@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caplens.cli._show import JsonTarget, say, show_table, write_json
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
 
 app = typer.Typer(help="List, fetch and find model weights and data files.", no_args_is_help=True)
 
@@ -41,12 +41,13 @@ def fetch(
     names: Annotated[list[str], typer.Argument(help="Names from `caplens weights list`, or owner/model on the hub.")],
     json: JsonTarget = None,
 ) -> None:
-    """Download models, check their sums, and keep them in the cache."""
+    """Download models, check their sums, and keep them; what is here and whole is not downloaded again."""
     from caplens.storage import weights
 
     paths: dict[str, str] = {}
     for name in names:
-        paths[name] = str(weights.fetch(name))
+        with progress_bar() as progress:
+            paths[name] = str(weights.fetch(name, progress))
         say(json, f"{name}: {paths[name]}")
     write_json(json, paths)
 

@@ -167,7 +167,11 @@ def load_clip(
     if known is None:
         raise InputError(f"no backbone is called {backbone!r}", remedy=f"known: {', '.join([*BACKBONES, *RESNETS])}")
     require("torch", "transformers:CLIPModel", "tokenizers", "ftfy", purpose="CLIP")
-    path = weights.require(source if source is not None else known.hub, purpose=f"CLIP {backbone}")
+    needed = f"CLIP {backbone}"
+    if source is None:
+        path = weights.require_published(known.hub, purpose=needed)
+    else:
+        path = weights.require(source, purpose=needed)
     name = (
         f"clip-{backbone}" if source is None else f"clip-{backbone}:{Path(path).stem if path.is_file() else path.name}"
     )

@@ -37,10 +37,10 @@ def load_encoder(
 
 
 def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contrastive") -> str:
-    """What ``auto`` stands for here and now. Only weights that are already on this machine count."""
+    """What ``auto`` stands for here and now. Only published weights that are already on this machine count."""
     if source is not None:
         return "ViT-B-32"
-    if heads == "contrastive" and weights.find(BACKBONES["ViT-B-32"].hub) is not None:
+    if heads == "contrastive" and weights.find_published(BACKBONES["ViT-B-32"].hub) is not None:
         return "ViT-B-32"
     return "embedded"
 

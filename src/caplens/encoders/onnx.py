@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from caplens.core.optional import require
 from caplens.storage import weights
-from caplens.storage.atomic import atomic_path
-from caplens.storage.paths import cache_folder
+from caplens.storage.cache import FileCache
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -59,20 +58,20 @@ def session(path: Path, tensor: str) -> InferenceSession:
 
 def quantized(path: Path) -> Path:
     """The same model with matrix products in 8-bit numbers, one scale per channel; made once and kept in the cache."""
-    target = cache_folder() / "int8" / f"{weights.digest(path)[:16]}.onnx"
-    if not target.exists():
-        quantization = require("onnxruntime.quantization", "onnx", purpose="making 8-bit weights")
-        logging.disable(logging.WARNING)  # advice on graph clean-ups that change nothing here
-        try:
-            with atomic_path(target) as temporary:
-                quantization.quantize_dynamic(
-                    path,
-                    temporary,
-                    op_types_to_quantize=["MatMul"],
-                    per_channel=True,
-                    reduce_range=True,  # 7 bits: with 8, sums overflow on processors without VNNI
-                    weight_type=quantization.QuantType.QInt8,
-                )
-        finally:
-            logging.disable(logging.NOTSET)
-    return target
+    return FileCache("int8").get_or_build(f"{weights.digest(path)[:16]}.onnx", lambda target: _quantize(path, target))
+
+
+def _quantize(path: Path, target: Path) -> None:
+    quantization = require("onnxruntime.quantization", "onnx", purpose="making 8-bit weights")
+    logging.disable(logging.WARNING)  # advice on graph clean-ups that change nothing here
+    try:
+        quantization.quantize_dynamic(
+            path,
+            target,
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            reduce_range=True,  # 7 bits: with 8, sums overflow on processors without VNNI
+            weight_type=quantization.QuantType.QInt8,
+        )
+    finally:
+        logging.disable(logging.NOTSET)

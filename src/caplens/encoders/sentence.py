@@ -29,29 +29,28 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str], progress: Progress = silent) -> Array:
         """One row per text; a text that stands there twice is encoded once."""
-        keys = {text: key_of(self._identity, "sentence", text) for text in dict.fromkeys(texts)}
-        known = self._cache.get(keys.values())
-        missing = [text for text, key in keys.items() if key not in known]
-        for done, (batch, vectors) in self._encode(missing):
-            made = {keys[text]: vector[None] for text, vector in zip(batch, vectors, strict=True)}
-            self._cache.put(made)
-            known.update(made)
-            progress("encoding sentences", done, len(missing))
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
-        return np.concatenate([known[keys[text]] for text in texts])
+        keys = [key_of(self._identity, "sentence", text) for text in texts]
+        text_of = dict(zip(keys, texts, strict=True))
 
-    def _encode(self, texts: list[str]) -> Iterator[tuple[int, tuple[list[str], Array]]]:
-        """Unit vectors in batches, with the number of texts done so far."""
-        done = 0
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            part = texts[start : start + TEXTS_AT_ONCE]
-            made = np.empty((len(part), self.dimension), np.float32)
-            for rows, ids in self._encoder.batches(self._encoder.tokenize(part)):
-                made[rows] = self._encoder.states(ids).mean(axis=1)
-            made /= np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
-            done += len(part)
-            yield done, (part, made)
+        def encode_missing(missing: list[bytes]) -> Iterator[dict[bytes, Array]]:
+            for start in range(0, len(missing), TEXTS_AT_ONCE):
+                batch = missing[start : start + TEXTS_AT_ONCE]
+                vectors = self._encode([text_of[key] for key in batch])
+                yield {key: vector[None] for key, vector in zip(batch, vectors, strict=True)}
+                progress("encoding sentences", start + len(batch), len(missing))
+
+        vectors = self._cache.get_or_make(keys, encode_missing)
+        return np.concatenate([vectors[key] for key in keys])
+
+    def _encode(self, texts: list[str]) -> Array:
+        """Return unit vectors of some texts."""
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        for rows, ids in self._encoder.batches(self._encoder.tokenize(texts)):
+            vectors[rows] = self._encoder.states(ids).mean(axis=1)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+        return vectors
 
 
 def load_sentence_encoder(name_or_path: str | os.PathLike[str]) -> SentenceEncoder:

@@ -1,7 +1,7 @@
-"""Embeddings on disk: what was encoded once is read the next time, whoever asks.
+"""What was made once is read the next time, whoever asks: many small entries in one SQLite file, or one file per key.
 
-One SQLite file. Its journal makes every write whole or absent, also under two processes or a kill at any moment; when
-the file itself is damaged or cannot be used, a run goes on without it.
+A cache only saves time. Every entry and every file carries a sum: what fails it is dropped and made anew, with a note.
+Where the cache cannot be used at all, a run goes on without it.
 """
 
 from __future__ import annotations
@@ -10,41 +10,133 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import tempfile
+import threading
 import time
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from caplens.core.errors import CaplensError, CaplensWarning
 from caplens.core.types import Vectors
+from caplens.storage.atomic import atomic_path
+from caplens.storage.fingerprints import changed_files, digest, recorded_sum, remember
+from caplens.storage.locks import locked
 from caplens.storage.paths import cache_folder
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 MOST_BYTES = 2 * 1024**3
 """Oldest entries go when the file grows beyond; `CAPLENS_CACHE_MB` sets another size, 0 turns the cache off."""
+LAYOUT = 2
+"""Of the table below; a file of another layout is emptied."""
 _TABLE = (
-    "CREATE TABLE IF NOT EXISTS embeddings "
-    "(key BLOB PRIMARY KEY, columns INTEGER NOT NULL, vectors BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS entries "
+    "(key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL, used INTEGER NOT NULL) WITHOUT ROWID"
 )
 _KEYS_PER_QUERY = 500
 _ATTEMPTS = 20
 
 
 def key_of(encoder: str, kind: str, content: str | bytes) -> bytes:
-    """The key of some content under an encoder: a hash of both."""
+    """Return the key of some content under an encoder: a hash of both."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return hashlib.sha256(f"{encoder}\0{kind}\0".encode() + hashlib.sha256(data).digest()).digest()
 
 
-class EmbeddingCache:
-    """Key to float32 matrix, on disk."""
+class EntryCache(ABC, Generic[V]):
+    """Key to value, in one SQLite file.
 
-    def __init__(self, path: Path | None = None, most_bytes: int | None = None) -> None:
-        self.path = path or cache_folder() / "embeddings.sqlite"
+    SQLite's journal makes every write whole or absent, also under two processes or a kill at any moment. A value's sum
+    covers its key too, so that a value under a wrong key is noticed.
+    """
+
+    def __init__(self, path: Path, most_bytes: int | None = None) -> None:
+        self.path = path
         self.most_bytes = most_bytes if most_bytes is not None else _configured_size()
         self.usable = self.most_bytes > 0
+
+    @abstractmethod
+    def encode(self, value: V) -> bytes:
+        """Return a value as bytes."""
+
+    @abstractmethod
+    def decode(self, data: bytes) -> V:
+        """Return the value of some bytes."""
+
+    def get_or_make(
+        self, keys: Iterable[bytes], make_missing: Callable[[list[bytes]], Iterable[Mapping[bytes, V]]]
+    ) -> dict[bytes, V]:
+        """Return the value of every key, in one look-up.
+
+        `make_missing` is called with the keys that are not here, if any, and yields their values in batches, each of
+        which is kept as soon as it comes. Keys for which it yields nothing are not in the result.
+        """
+        wanted = list(dict.fromkeys(keys))
+        values = self.get(wanted)
+        missing = [key for key in wanted if key not in values]
+        if missing:
+            for batch in make_missing(missing):
+                self.put(batch)
+                values.update(batch)
+        return values
+
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, V]:
+        """Return the values known for these keys."""
+        wanted = list(dict.fromkeys(keys))
+        values: dict[bytes, V] = {}
+        damaged: list[tuple[bytes]] = []
+        now = int(time.time())
+
+        def read(connection: sqlite3.Connection) -> None:
+            stale: list[tuple[int, bytes]] = []
+            for start in range(0, len(wanted), _KEYS_PER_QUERY):
+                part = wanted[start : start + _KEYS_PER_QUERY]
+                marks = ",".join("?" * len(part))
+                for key, data, sum_, used in connection.execute(
+                    f"SELECT key, value, sum, used FROM entries WHERE key IN ({marks})", part
+                ):
+                    if not isinstance(data, bytes) or sum_ != _sum(key, data):
+                        damaged.append((key,))
+                        continue
+                    values[key] = self.decode(data)
+                    if not isinstance(used, int) or now - used > 3600:  # at most once an hour: reading stays reading
+                        stale.append((now, key))
+            if stale:
+                connection.executemany("UPDATE entries SET used=? WHERE key=?", stale)
+            if damaged:
+                connection.executemany("DELETE FROM entries WHERE key=?", damaged)
+
+        if wanted:
+            self._with(read, None)
+        if damaged:
+            warnings.warn(
+                f"the cache {self.path} is damaged: {len(damaged):,} of {len(wanted):,} entries are made anew",
+                CaplensWarning,
+                stacklevel=2,
+            )
+        return values
+
+    def put(self, entries: Mapping[bytes, V]) -> None:
+        """Keep values; all of them or, if killed in between, none."""
+        now = int(time.time())
+        encoded = {key: self.encode(value) for key, value in entries.items()}
+        rows = [(key, data, _sum(key, data), now) for key, data in encoded.items()]
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", rows)
+            self._shrink(connection)
+
+        if rows:
+            self._with(write, None)
+
+    def __len__(self) -> int:
+        return self._with(lambda connection: int(connection.execute("SELECT count(*) FROM entries").fetchone()[0]), 0)
 
     def _with(self, action: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """Run an action in one transaction; where the file cannot be used, go on without it.
@@ -69,44 +161,6 @@ class EmbeddingCache:
                 connection.close()
         return otherwise
 
-    def get(self, keys: Iterable[bytes]) -> dict[bytes, Vectors]:
-        """The matrices known for these keys."""
-        wanted = list(dict.fromkeys(keys))
-        found: dict[bytes, Vectors] = {}
-        now = int(time.time())
-
-        def read(connection: sqlite3.Connection) -> None:
-            stale: list[tuple[int, bytes]] = []
-            for start in range(0, len(wanted), _KEYS_PER_QUERY):
-                part = wanted[start : start + _KEYS_PER_QUERY]
-                marks = ",".join("?" * len(part))
-                for key, columns, data, used in connection.execute(
-                    f"SELECT key, columns, vectors, used FROM embeddings WHERE key IN ({marks})", part
-                ):
-                    found[key] = np.frombuffer(data, np.float32).reshape(-1, columns).copy()  # writable
-                    if now - used > 3600:  # written at most once an hour, so that reading stays reading
-                        stale.append((now, key))
-            if stale:
-                connection.executemany("UPDATE embeddings SET used=? WHERE key=?", stale)
-
-        self._with(read, None)
-        return found
-
-    def put(self, entries: Mapping[bytes, Vectors]) -> None:
-        """Keep matrices; all of them or, if killed in between, none."""
-        now = int(time.time())
-        rows = [
-            (key, matrix.shape[-1], np.ascontiguousarray(matrix, np.float32).tobytes(), now)
-            for key, matrix in entries.items()
-        ]
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?)", rows)
-            self._shrink(connection)
-
-        if rows:
-            self._with(write, None)
-
     def _shrink(self, connection: sqlite3.Connection) -> None:
         """Drop what was not used for longest until the rest fits; freed pages are used again."""
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -117,17 +171,135 @@ class EmbeddingCache:
             return
         excess += self.most_bytes // 10  # some room, so that not every write has to shrink
         doomed = []
-        for key, size in connection.execute("SELECT key, length(vectors) FROM embeddings ORDER BY used"):
+        for key, size in connection.execute("SELECT key, length(value) FROM entries ORDER BY used"):
             doomed.append((key,))
             excess -= size
             if excess <= 0:
                 break
-        connection.executemany("DELETE FROM embeddings WHERE key=?", doomed)
+        connection.executemany("DELETE FROM entries WHERE key=?", doomed)
 
-    def __len__(self) -> int:
-        return self._with(
-            lambda connection: int(connection.execute("SELECT count(*) FROM embeddings").fetchone()[0]), 0
-        )
+
+class EmbeddingCache(EntryCache[Vectors]):
+    """Key to float32 matrix."""
+
+    def __init__(self, path: Path | None = None, most_bytes: int | None = None) -> None:
+        super().__init__(path or cache_folder() / "embeddings.sqlite", most_bytes)
+
+    def encode(self, value: Vectors) -> bytes:
+        return int(value.shape[-1]).to_bytes(4, "little") + np.ascontiguousarray(value, np.float32).tobytes()
+
+    def decode(self, data: bytes) -> Vectors:
+        columns = int.from_bytes(data[:4], "little")
+        return np.frombuffer(data, np.float32, offset=4).reshape(-1, columns).copy()  # writable
+
+
+class FileCache:
+    """One file per name, in a folder of the cache. Of several processes one makes a file and the others wait."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find(self, name: str) -> Path | None:
+        """Return the path of a file that is here and whole."""
+        path, record = self._paths(name)
+        try:
+            sum_ = recorded_sum(path, record)
+            if sum_ is None or not path.is_file():
+                return None
+            changed = changed_files({path: sum_}, record)
+        except OSError:
+            return None
+        if changed:
+            warnings.warn(f"{path} was damaged; it is made anew", CaplensWarning, stacklevel=2)
+            return None
+        return path
+
+    def get_or_build(self, name: str, build: Callable[[Path], None]) -> Path:
+        """Return the path of a file, written by `build` if it is not here; nobody sees half a file.
+
+        Where the cache cannot be written, the file is built in a temporary folder that lasts as long as the process.
+        """
+        path, record = self._paths(name)
+        ready = self.find(name)
+        if ready is not None:
+            return ready
+        with locked(path):
+            ready = self.find(name)  # another process may have been first
+            if ready is not None:
+                return ready
+            try:
+                _write(path, record, build)
+            except OSError as error:
+                return _build_elsewhere(path, build, error)
+        return path
+
+    def get_or_make(
+        self, name: str, make: Callable[[], T], read: Callable[[Path], T], write: Callable[[T, Path], None]
+    ) -> T:
+        """Return what `read` reads from a file; without one, what `make` makes, which `write` writes for the next time.
+
+        Where the cache cannot be written, what was made is returned all the same.
+        """
+        path, record = self._paths(name)
+        ready = self.find(name)
+        with contextlib.nullcontext() if ready else locked(path):
+            ready = ready or self.find(name)  # another process may have been first
+            if ready is not None:
+                # What is as it was written and cannot be read is the work of another version.
+                with contextlib.suppress(OSError, ValueError, KeyError, EOFError, CaplensError):
+                    return read(ready)
+            value = make()
+            try:
+                _write(path, record, lambda temporary: write(value, temporary))
+            except OSError as error:
+                _note(path, error)
+            return value
+
+    def _paths(self, name: str) -> tuple[Path, Path]:
+        path = cache_folder() / self._folder / name
+        return path, path.with_name(f"{name}.verified")
+
+
+_elsewhere: dict[Path, Path] = {}
+"""Files that were built outside the cache, by where they should be."""
+_elsewhere_lock = threading.Lock()
+
+
+def _build_elsewhere(path: Path, build: Callable[[Path], None], error: OSError) -> Path:
+    with _elsewhere_lock:
+        if path not in _elsewhere:
+            folder = tempfile.TemporaryDirectory(prefix="caplens-")
+            target = Path(folder.name) / path.name
+            build(target)
+            _elsewhere[path] = target
+            _elsewhere_folders.append(folder)
+            _note(path, error)
+        return _elsewhere[path]
+
+
+_elsewhere_folders: list[tempfile.TemporaryDirectory[str]] = []
+"""Removed when the process ends."""
+
+
+def _write(path: Path, record: Path, build: Callable[[Path], None]) -> None:
+    with atomic_path(path) as temporary:
+        build(temporary)
+        sum_ = digest(temporary)
+    remember({path: sum_}, record)
+
+
+def _note(path: Path, error: OSError) -> None:
+    warnings.warn(
+        f"{path.name} cannot be kept in {path.parent} ({error.strerror or error}); it is made again in every run",
+        CaplensWarning,
+        stacklevel=4,
+    )
+
+
+def _sum(key: bytes, data: bytes) -> bytes:
+    sum_ = hashlib.blake2b(key, digest_size=16)
+    sum_.update(data)
+    return sum_.digest()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -137,7 +309,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(_TABLE)
+            if connection.execute("PRAGMA user_version").fetchone()[0] != LAYOUT:
+                _set_up(connection)
         except sqlite3.Error as error:
             connection.close()
             if "locked" not in str(error) or attempt == _ATTEMPTS:
@@ -146,6 +319,17 @@ def _connect(path: Path) -> sqlite3.Connection:
         else:
             break
     return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """Make the table, in place of those of another layout."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] != LAYOUT:  # nobody else was first
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
+            connection.execute(f'DROP TABLE "{name}"')
+        connection.execute(_TABLE)
+        connection.execute(f"PRAGMA user_version={LAYOUT}")
+    connection.commit()
 
 
 def _configured_size() -> int:

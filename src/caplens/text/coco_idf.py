@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from caplens.storage import weights
-from caplens.storage.paths import cache_folder
+from caplens.storage.cache import FileCache
 from caplens.text.idf import IdfTable, build_idf
 
 CAPTIONS = "coco-captions-2014"
@@ -18,12 +18,12 @@ MEMBER = "coco/annotations/captions_val2014.json"
 @functools.cache
 def coco_val_idf() -> IdfTable:
     """The table of 40,504 images with all their captions; a missing source comes with the command that gets it."""
-    path = cache_folder() / "idf" / "coco-val2014.safetensors"
-    if path.exists():
-        return IdfTable.load(path)
-    table = build_idf(read_coco_captions(weights.require(CAPTIONS)))
-    table.save(path)
-    return table
+    return FileCache("idf").get_or_make(
+        "coco-val2014.safetensors",
+        make=lambda: build_idf(read_coco_captions(weights.require(CAPTIONS))),
+        read=IdfTable.load,
+        write=IdfTable.save,
+    )
 
 
 def read_coco_captions(archive: Path) -> list[list[str]]:

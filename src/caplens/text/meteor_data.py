@@ -5,21 +5,17 @@ The indexes are built once, from the files METEOR comes with, and kept in the ca
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import gzip
 import hashlib
 import zipfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from caplens.core.errors import InputError
+from caplens.core.progress import Progress
 from caplens.native._kernels import ParaphraseBuilder, write_synonyms
-from caplens.storage.atomic import atomic_path
-from caplens.storage.paths import cache_folder
-
-Progress = Callable[[str, int, int], None]
+from caplens.storage.cache import FileCache
+from caplens.storage.fingerprints import digest
 
 TABLE, JAR = "paraphrase-en.gz", "meteor-1.5.jar"
 VERSION = "1"
@@ -33,6 +29,7 @@ not i will ’ they ) -rrb- ( -lrb- who their had we which were been more or s i
 so -- no time years could ? 't — '
 """
 FUNCTION_WORDS = _FUNCTION_WORDS.split()
+_CACHE = FileCache("meteor")
 
 
 @dataclass(frozen=True)
@@ -48,69 +45,40 @@ class Indexes:
 
 
 def built() -> Indexes:
-    """The indexes of METEOR's own data that are in the cache already."""
-    return _existing("1.5")
+    """Return the indexes of METEOR's own data that are in the cache already."""
+    return Indexes(_CACHE.find(_file_name("synonyms", "1.5")), _CACHE.find(_file_name("paraphrases", "1.5")))
 
 
 def build(folder: Path, progress: Progress, *, own: bool = False) -> Indexes:
-    """Indexes of the files in a folder (the jar for synonyms, paraphrase-en.gz), built unless they are there already.
+    """Return indexes of the files in a folder (the jar for synonyms, paraphrase-en.gz), built unless they are here.
 
     `own` says that these are not METEOR's files as published, but someone's: their indexes are kept apart.
     """
-    jar, table = _place(folder, JAR), _place(folder, TABLE)
+    jar, table = _find(folder, JAR), _find(folder, TABLE)
     if own and jar is None and table is None:
         raise InputError(f"neither {JAR} nor {TABLE} is there", where=str(folder))
     name = _fingerprint(jar, table) if own else "1.5"
-    if jar is not None:
-        _get_or_compute(_path("synonyms", name), lambda path: _build_synonyms(jar, path))
-    if table is not None:
-        _get_or_compute(_path("paraphrases", name), lambda path: _build_paraphrases(table, path, progress))
-    return _existing(name)
-
-
-def _path(kind: str, name: str) -> Path:
-    return cache_folder() / "meteor" / f"{kind}-{name}-v{VERSION}.index"
-
-
-def _existing(name: str) -> Indexes:
-    synonyms, paraphrases = _path("synonyms", name), _path("paraphrases", name)
+    synonyms, paraphrases = _file_name("synonyms", name), _file_name("paraphrases", name)
     return Indexes(
-        synonyms if synonyms.exists() else None,
-        paraphrases if paraphrases.exists() else None,
+        None if jar is None else _CACHE.get_or_build(synonyms, lambda path: _build_synonyms(jar, path)),
+        None
+        if table is None
+        else _CACHE.get_or_build(paraphrases, lambda path: _build_paraphrases(table, path, progress)),
     )
 
 
-def _place(folder: Path, name: str) -> Path | None:
-    """A file of METEOR's, beside or in the folder `data` as METEOR's own archive and pycocoevalcap have it."""
+def _file_name(kind: str, name: str) -> str:
+    return f"{kind}-{name}-v{VERSION}.index"
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    """Return a file of METEOR's, in the folder or in its `data`, where METEOR's archive and pycocoevalcap have it."""
     return next((path for path in (folder / name, folder / "data" / name) if path.exists()), None)
 
 
 def _fingerprint(*files: Path | None) -> str:
     facts = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file is not None]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
-
-
-def _get_or_compute(path: Path, make: Callable[[Path], None]) -> None:
-    """Make a file unless it exists. Of several processes one works and the others wait; nobody sees half a file."""
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path.with_suffix(".lock")):
-        if not path.exists():
-            with atomic_path(path) as temporary:
-                make(temporary)
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _build_synonyms(jar: Path, path: Path) -> None:
@@ -130,7 +98,10 @@ def _build_synonyms(jar: Path, path: Path) -> None:
                 irregular.setdefault(form, []).extend(words.get(base, []))
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise InputError(f"not METEOR's archive with English synonyms ({error})", where=str(jar)) from None
-    write_synonyms(path, list(words.items()), list(irregular.items()), _sha256(jar))
+    try:
+        write_synonyms(path, list(words.items()), list(irregular.items()), digest(jar))
+    except RuntimeError as error:
+        raise OSError(str(error)) from None
 
 
 def _build_paraphrases(table: Path, path: Path, progress: Progress) -> None:
@@ -142,6 +113,8 @@ def _build_paraphrases(table: Path, path: Path, progress: Progress) -> None:
             while chunk := text.read(1 << 22):
                 builder.feed(chunk)
                 progress("meteor: indexing paraphrases, once", packed.tell(), size)
-        builder.write(path, _sha256(table))
+        builder.write(path, digest(table))
     except (gzip.BadGzipFile, EOFError, RuntimeError) as error:
+        if str(error).startswith("could not write"):  # the kernel's one kind of error is used for full disks, too
+            raise OSError(str(error)) from None
         raise InputError(f"not a METEOR paraphrase table ({error})", where=str(table)) from None

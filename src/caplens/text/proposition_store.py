@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
+from caplens.storage.cache import EntryCache, key_of
 from caplens.storage.paths import cache_folder
 from caplens.text.parse import Parser
 from caplens.text.scenegraph import Proposition, propositions
@@ -47,21 +46,20 @@ class PropositionStore:
     ) -> dict[str, tuple[Proposition, ...]]:
         """The propositions of each tokenized text."""
         wanted = dict.fromkeys(texts)
-        missing = [text for text in wanted if text not in self._known]
-        if missing:
-            store = _Store(cache_folder() / "spice" / f"{self.fingerprint}.sqlite")
-            self._known.update(store.read(missing))
-            missing = [text for text in missing if text not in self._known]
+        keys = {key_of(self.fingerprint, "propositions", text): text for text in wanted if text not in self._known}
+
+        def parse_missing(missing: list[bytes]) -> Iterator[dict[bytes, tuple[Proposition, ...]]]:
             for start in range(0, len(missing), CHUNK):
                 progress(start, len(missing))
-                some = missing[start : start + CHUNK]
-                parses = self._parser.parse([text.split() for text in some])
-                made = {
-                    text: tuple(dict.fromkeys(propositions(parse, self)))
-                    for text, parse in zip(some, parses, strict=True)
+                batch = missing[start : start + CHUNK]
+                parses = self._parser.parse([keys[key].split() for key in batch])
+                yield {
+                    key: tuple(dict.fromkeys(propositions(parse, self)))
+                    for key, parse in zip(batch, parses, strict=True)
                 }
-                store.write(made)
-                self._known.update(made)
+
+        cache = _PropositionCache(cache_folder() / "spice" / "propositions.sqlite")
+        self._known.update((keys[key], value) for key, value in cache.get_or_make(keys, parse_missing).items())
         return {text: self._known[text] for text in wanted}
 
     def lemma(self, word: str, tag: str) -> str:
@@ -75,35 +73,11 @@ class PropositionStore:
         return self.wordnet.has(f"{first} {second}", "noun")
 
 
-class _Store:
-    """A table on disk. It only saves time: where it cannot be read or written, nothing else changes."""
+class _PropositionCache(EntryCache[tuple[Proposition, ...]]):
+    """Key of a text to its propositions."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def encode(self, value: tuple[Proposition, ...]) -> bytes:
+        return json.dumps(value).encode("ascii")
 
-    def read(self, texts: Sequence[str]) -> dict[str, tuple[Proposition, ...]]:
-        found: dict[str, tuple[Proposition, ...]] = {}
-        if not self.path.is_file():
-            return found
-        try:
-            with closing(sqlite3.connect(self.path, timeout=5)) as base:
-                for start in range(0, len(texts), 500):
-                    some = texts[start : start + 500]
-                    marks = ",".join("?" * len(some))
-                    for text, claims in base.execute(f"select text, claims from parsed where text in ({marks})", some):
-                        found[text] = tuple(tuple(claim) for claim in json.loads(claims))
-        except (sqlite3.Error, UnicodeEncodeError, ValueError):
-            return {}
-        return found
-
-    def write(self, parsed: dict[str, tuple[Proposition, ...]]) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self.path, timeout=5)) as base, base:
-                base.execute("create table if not exists parsed (text text primary key, claims text) without rowid")
-                base.executemany(
-                    "insert or replace into parsed values (?, ?)",
-                    ((text, json.dumps(claims, ensure_ascii=False)) for text, claims in parsed.items()),
-                )
-        except (sqlite3.Error, OSError, UnicodeEncodeError):
-            return
+    def decode(self, data: bytes) -> tuple[Proposition, ...]:
+        return tuple(tuple(proposition) for proposition in json.loads(data))

@@ -6,8 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +16,12 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
 from caplens.storage import weights
-from caplens.storage.atomic import write_atomically
-from caplens.storage.paths import cache_folder
+from caplens.storage.cache import FileCache
+from caplens.storage.fingerprints import digest
 
 Array = NDArray[np.float32]
 
-FORMAT = 1
+FORMAT = 2
 """Part of the cache's name; a change of the layout below counts it up."""
 REMEDY = "give a word2vec .bin or a GloVe/fastText text file"
 
@@ -45,9 +43,9 @@ class WordVectors:
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word, −1 for a word without a vector."""
         wanted = np.array([_hash(word.encode("utf-8", "surrogatepass")) for word in words], dtype=np.uint64)
-        place = np.searchsorted(self._hashes, wanted)
-        place[place == len(self._hashes)] = 0
-        return np.where(self._hashes[place] == wanted, self._rows[place], -1) if len(wanted) else place
+        position = np.searchsorted(self._hashes, wanted)
+        position[position == len(self._hashes)] = 0
+        return np.where(self._hashes[position] == wanted, self._rows[position], -1) if len(wanted) else position
 
     def unit(self, rows: NDArray[np.int64]) -> Array:
         """These rows, scaled to length one."""
@@ -61,20 +59,11 @@ def load_vectors(name_or_path: str | os.PathLike[str]) -> WordVectors:
     source = weights.require(name_or_path)
     if not source.is_file():
         raise InputError(f"{source} is not a file of word vectors", remedy=REMEDY)
-    stat = source.stat()
-    identity = f"{FORMAT} {source.resolve()} {stat.st_size} {stat.st_mtime_ns}"
-    folder = cache_folder() / "vectors" / f"{source.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-    if not (folder / "table.json").is_file():
-        _convert(source, folder)
-    table = json.loads((folder / "table.json").read_text("utf-8"))
-    shape = (table["rows"], table["columns"])
-    known = os.fspath(name_or_path) in weights.models()
-    return WordVectors(
-        name=os.fspath(name_or_path) if known else f"{source.name}@{table['sha256'][:12]}",
-        matrix=np.memmap(folder / "matrix.f32", dtype="<f4", mode="r", shape=shape),
-        _hashes=np.load(folder / "hashes.npy", mmap_mode="r"),
-        _rows=np.load(folder / "rows.npy", mmap_mode="r"),
-    )
+    facts = source.stat()
+    identity = f"{FORMAT} {source.resolve()} {facts.st_size} {facts.st_mtime_ns}"
+    name = f"{source.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.vectors"
+    path = FileCache("vectors").get_or_build(name, lambda target: _convert(source, target))
+    return _open_table(path, os.fspath(name_or_path), source)
 
 
 def vectors_name(name_or_path: str | os.PathLike[str]) -> str:
@@ -87,36 +76,43 @@ def _hash(word: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "little")
 
 
-def _convert(source: Path, folder: Path) -> None:
-    """Write the vectors as one matrix in file order, and the sorted word hashes; the folder's name means complete."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        hashes: list[int] = []
-        columns = 0
-        with _open(source) as stream, (temporary / "matrix.f32").open("wb") as out:
-            for words, block in _blocks(source, stream):
-                if not np.isfinite(block).all():
-                    raise InputError(f"{source} has vectors that are not finite numbers", remedy=REMEDY)
-                hashes += [_hash(word) for word in words]
-                columns = block.shape[1]
-                out.write(block.astype("<f4").tobytes())
+def _convert(source: Path, target: Path) -> None:
+    """Write one file: the matrix in file order, the sorted word hashes, their rows, and at the end what is where."""
+    hashes: list[int] = []
+    columns = 0
+    with _open(source) as stream, target.open("wb") as out:
+        for words, block in _blocks(source, stream):
+            if not np.isfinite(block).all():
+                raise InputError(f"{source} has vectors that are not finite numbers", remedy=REMEDY)
+            hashes += [_hash(word) for word in words]
+            columns = block.shape[1]
+            out.write(block.astype("<f4").tobytes())
         if not hashes:
             raise InputError(f"{source} has no word vectors", remedy=REMEDY)
         # A word that stands there twice keeps its first vector, as gensim does.
         sorted_hashes, rows = np.unique(np.array(hashes, dtype=np.uint64), return_index=True)
-        np.save(temporary / "hashes.npy", sorted_hashes)
-        np.save(temporary / "rows.npy", rows.astype(np.int64))
-        table = {"rows": len(hashes), "columns": columns, "sha256": weights.digest(source), "source": source.name}
-        write_atomically(temporary / "table.json", json.dumps(table))
-        temporary.chmod(0o755)
-        try:
-            temporary.rename(folder)
-        except OSError:
-            if not (folder / "table.json").is_file():  # else another process was first, with the same content
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        out.write(b"\0" * (-out.tell() % 8))
+        index = out.tell()
+        out.write(sorted_hashes.astype("<u8").tobytes() + rows.astype("<i8").tobytes())
+        table = {"rows": len(hashes), "columns": columns, "words": len(rows), "index": index, "sha256": digest(source)}
+        footer = json.dumps(table).encode()
+        out.write(footer + len(footer).to_bytes(8, "little"))
+
+
+def _open_table(path: Path, name: str, source: Path) -> WordVectors:
+    """Map a file that `_convert` wrote."""
+    with path.open("rb") as file:
+        file.seek(-8, os.SEEK_END)
+        length = int.from_bytes(file.read(8), "little")
+        file.seek(-8 - length, os.SEEK_END)
+        table = json.loads(file.read(length))
+    words, index = table["words"], table["index"]
+    return WordVectors(
+        name=name if name in weights.models() else f"{source.name}@{table['sha256'][:12]}",
+        matrix=np.memmap(path, dtype="<f4", mode="r", shape=(table["rows"], table["columns"])),
+        _hashes=np.memmap(path, dtype="<u8", mode="r", offset=index, shape=(words,)),
+        _rows=np.memmap(path, dtype="<i8", mode="r", offset=index + 8 * words, shape=(words,)),
+    )
 
 
 def _open(source: Path) -> IO[bytes]:

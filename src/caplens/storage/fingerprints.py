@@ -1,0 +1,104 @@
+"""Is a file still what it was?
+
+A file's sum is computed when the file is first used. Then its fingerprint (size, times of change, inode) is kept in a
+small record, under the sum that the file should have; while the fingerprint stays the same, the file is not read again.
+A record saves time and proves nothing to whoever can write it: `caplens doctor --verify` reads every file anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from caplens.storage.atomic import write_atomically
+
+Fingerprint = tuple[int, ...]
+# The clock of a file system ticks up to two seconds apart: a file that has just changed may change again unseen.
+_SETTLED_AFTER = 2_000_000_000
+_answers: dict[tuple[Path, str, Fingerprint], bool] = {}
+"""What this process has found out; all there is for folders in which no record can be written."""
+
+
+def digest(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """Return size, time of change of the content, time of change of anything, and inode of a file."""
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
+
+
+def changed_files(expected: Mapping[Path, str], record: Path, *, thorough: bool = False) -> list[Path]:
+    """Return the files that do not have the sum they should have; `thorough` reads all of them again."""
+    known = _read(record)
+    entries: dict[str, tuple[str, Fingerprint]] = {}
+    changed = []
+    for path, expected_sum in expected.items():
+        name, mark = _name(path, record), fingerprint(path)
+        question = (path, expected_sum, mark)
+        if thorough:
+            _answers.pop(question, None)
+        trusted = not thorough and known.get(name) == (expected_sum, mark)
+        if trusted or _has_sum(*question):
+            entries[name] = (expected_sum, mark if _is_settled(mark) else ())
+        else:
+            changed.append(path)
+    _write(record, entries, known)
+    return changed
+
+
+def _has_sum(path: Path, expected_sum: str, mark: Fingerprint) -> bool:
+    question = (path, expected_sum, mark)
+    if question in _answers:
+        return _answers[question]
+    same = digest(path) == expected_sum and fingerprint(path) == mark
+    if _is_settled(mark):
+        _answers[question] = same
+    return same
+
+
+def remember(sums: Mapping[Path, str], record: Path) -> None:
+    """Record the sums of files that were just written."""
+    marks = {path: fingerprint(path) for path in sums}
+    entries = {
+        _name(path, record): (sum_, marks[path] if _is_settled(marks[path]) else ()) for path, sum_ in sums.items()
+    }
+    _write(record, entries, {})
+
+
+def recorded_sum(path: Path, record: Path) -> str | None:
+    """Return the sum under which a file was recorded."""
+    sum_, _ = _read(record).get(_name(path, record), (None, ()))
+    return sum_
+
+
+def _is_settled(mark: Fingerprint) -> bool:
+    return time.time_ns() - max(mark[1:3]) > _SETTLED_AFTER
+
+
+def _name(path: Path, record: Path) -> str:
+    return path.relative_to(record.parent).as_posix()
+
+
+def _read(record: Path) -> dict[str, tuple[str, Fingerprint]]:
+    try:
+        entries = json.loads(record.read_text("utf-8"))
+        return {name: (str(sum_), tuple(map(int, mark))) for name, (sum_, *mark) in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError):  # not there, or damaged
+        return {}
+
+
+def _write(
+    record: Path, entries: Mapping[str, tuple[str, Fingerprint]], known: Mapping[str, tuple[str, Fingerprint]]
+) -> None:
+    """Write the record if it differs; where that is not possible, sums are computed again in the next process."""
+    if entries != known:
+        with contextlib.suppress(OSError):
+            write_atomically(record, json.dumps({name: [sum_, *mark] for name, (sum_, mark) in entries.items()}))

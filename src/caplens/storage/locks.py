@@ -1,0 +1,31 @@
+"""Locks between processes and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+LONGEST_WAIT = 1800.0
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file or folder while the block runs: of several processes one works, the others wait.
+
+    A lock only saves doing the same work twice; everything under it is also written atomically. So where none can be
+    had (a read-only folder, a file system without locks, a holder that never ends) the block runs without.
+    """
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=LONGEST_WAIT)
+    except (OSError, NotImplementedError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
