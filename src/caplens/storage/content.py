@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from caplens.core.captions import CaptionSet, Media, media_name
 from caplens.core.errors import InputError
-from caplens.storage.fingerprints import fingerprint
+from caplens.storage.digests import content_digest
 from caplens.storage.identity import Identity
 
 COLUMNS = frozenset({"references", "image", "video"})
@@ -63,7 +63,7 @@ def _media_digest(media: Media) -> str | None:
         return None
     try:
         if isinstance(media, str | os.PathLike):
-            return fingerprint(media)
+            return content_digest(media)
         with media.open() as stream:
             return hashlib.sha256(stream.read()).hexdigest()
     except (OSError, ValueError, InputError) as error:  # ValueError: a null byte in the path

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from caplens.storage.fingerprints import fingerprint
+from caplens.storage.digests import content_digest
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ def _resolve(module: object, path: str) -> object:
 
 
 def _code(value: object) -> str:
-    """The fingerprint of the file that defines a function or class; of built-in ones the version of Python."""
+    """The digest of the file that defines a function or class; of built-in ones the version of Python."""
     path = getattr(sys.modules.get(_module_name(value) or ""), "__file__", None)
-    return fingerprint(path) if path is not None and os.path.isfile(path) else f"python {sys.version}"
+    return content_digest(path) if path is not None and os.path.isfile(path) else f"python {sys.version}"
 
 
 _lock = threading.Lock()

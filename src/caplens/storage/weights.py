@@ -31,6 +31,7 @@ from typing import IO, Any, Protocol
 from caplens.core import optional
 from caplens.core.errors import InputError, MissingData
 from caplens.core.optional import lacking
+from caplens.storage.digests import content_digest
 from caplens.storage.paths import data_folder
 
 
@@ -101,6 +102,19 @@ def models() -> dict[str, Model]:
 def shipped(name: str) -> Path:
     """A file of weights that we trained and that comes with the package."""
     return Path(str(files("caplens") / "storage" / "shipped" / f"{name}.safetensors"))
+
+
+def model_digest(name_or_path: str | os.PathLike[str]) -> str:
+    """Return what stands for the bytes of a model: the sums in the table of weights, or the content of a file or folder.
+
+    The table's own models are handed out only as the table describes them, so they need not be read for this. What is
+    not on this machine has no content.
+    """
+    model = models().get(os.fspath(name_or_path))
+    if model is not None:
+        return hashlib.sha256("".join(file.sha256 for file in model.files.values()).encode()).hexdigest()
+    path = find(name_or_path)
+    return "absent" if path is None else content_digest(path)
 
 
 def find(name_or_path: str | os.PathLike[str]) -> Path | None:

@@ -19,7 +19,7 @@ _digests: dict[tuple[int, int], tuple[tuple[int, int, int], str]] = {}
 """Device and inode to the size, times and sha256 of the file's last known state."""
 
 
-def fingerprint(path: str | os.PathLike[str]) -> str:
+def content_digest(path: str | os.PathLike[str]) -> str:
     """Return the sha256 of a file's bytes, or of the names and bytes of everything in a folder.
 
     A file that did not change since it was last asked about is not read again: size, inode and times tell.
