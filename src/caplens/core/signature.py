@@ -49,7 +49,8 @@ KEYS: Mapping[str, str] = {
     "w": "the factor of the cosine",
     "weights": "of the metric's own network, with their sum",
 }
-"""Every key that caplens's own metrics use. A plug-in's metric declares further ones (`Metric.signature_keys`)."""
+"""Every key that caplens's own metrics use. A plug-in may use the names of its options and those it declares
+(`Metric.signature_keys`), and any name behind its own and a point: ``vowels.letters``."""
 
 _KEY = re.compile(r"[a-z][a-z0-9_-]*")
 _UNSAFE = re.compile(r"[%|\x00-\x1f\x7f\x85\u2028\u2029]")
@@ -88,7 +89,7 @@ class Signature:
             namespace, _, own = key.rpartition(".")
             if not namespace and own not in known:
                 raise ValueError(
-                    f"{name}: the signature key {key!r} is not in caplens.core.signature.KEYS; "
+                    f"{name}: the signature key {key!r} is neither an option nor in caplens.core.signature.KEYS; "
                     "declare it in signature_keys, with what it means"
                 )
             if not _KEY.fullmatch(own) or key == VERSION_KEY or key in seen:

@@ -77,7 +77,10 @@ def callable_name(function: Callable[..., Any]) -> str:
     'builtins.str.split'
     """
     name = _qualified_name(function)
-    return name if _is_named(function) else f"{name}@{_mark(function)}"
+    if _is_named(function):
+        return name
+    said = _said(function)
+    return f"{name}@{_mark(function) if said is None else said.text}"
 
 
 def _plain(value: object) -> str:
@@ -96,15 +99,19 @@ def _joined(start: str, parts: Sequence[Identity], end: str) -> Identity:
 
 def _named(value: object) -> Identity:
     """Classes and functions by name and code; other objects by what they say of themselves."""
-    if not isinstance(value, type):
-        own = getattr(value, "identity", None)
-        own = own() if callable(own) else own
-        if isinstance(own, str | Identity):
-            said = Identity.of(own)
-            return Identity(f"{_qualified_name(type(value))} {said.text}", said.lasting)
+    said = _said(value)
+    if said is not None:
+        return Identity(f"{_qualified_name(type(value))} {said.text}", said.lasting)
     if callable(value) and _is_named(value):
         return Identity(f"{_qualified_name(value)} {_code(value)}")
     return Identity(f"{_qualified_name(value)} {_mark(value)}", lasting=False)
+
+
+def _said(value: object) -> Identity | None:
+    """What an object says it is; a class speaks of its objects, not of itself."""
+    own = None if isinstance(value, type) else getattr(value, "identity", None)
+    own = own() if callable(own) else own
+    return own if isinstance(own, Identity) else Identity(own) if isinstance(own, str) else None
 
 
 def _qualified_name(value: object) -> str:

@@ -105,7 +105,7 @@ def shipped(name: str) -> Path:
 
 
 def model_digest(name_or_path: str | os.PathLike[str]) -> str:
-    """Return what stands for the bytes of a model: the sums in the table of weights, or the content of a file or folder.
+    """Return what stands for the bytes of a model: its sums in the table of weights, or the content of a path.
 
     The table's own models are handed out only as the table describes them, so they need not be read for this. What is
     not on this machine has no content.
