@@ -144,13 +144,21 @@ def _resolve(module: object, path: str) -> object:
     return found
 
 
-def _code(value: object) -> str:
-    """The digest of the file that defines a function or class; of built-in ones the version of Python."""
+def _code(value: Any) -> str:
+    """The digest of the file that defines a function or class, as it was at first; without one, Python's version."""
     path = getattr(sys.modules.get(_module_name(value) or ""), "__file__", None)
-    return content_digest(path) if path is not None and os.path.isfile(path) else f"python {sys.version}"
+    if path is None or not os.path.isfile(path):
+        return f"python {sys.version}"
+    definition = getattr(value, "__func__", value)
+    try:
+        with _lock:  # what runs is what was imported, whatever the file has become since
+            return _codes.setdefault(definition, content_digest(path))
+    except TypeError:  # made by an extension module, which is not edited while it is used
+        return content_digest(path)
 
 
 _lock = threading.Lock()
+_codes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 _marks: dict[int, tuple[Callable[[], object], str]] = {}
 """By `id` the object, or nothing when it is gone, and its mark."""
 

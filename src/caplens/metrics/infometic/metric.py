@@ -121,10 +121,12 @@ class RegionMetric(VisualMetric):
 
 def _tagger() -> str:
     """The parser that is here; the name of its folder changes with the files in it."""
-    from caplens.text.words import tagger
+    from caplens.text.words import require_tagger
 
-    folder = tagger()
-    return "absent" if folder is None else folder.name
+    try:
+        return require_tagger().name
+    except MissingData:
+        return "absent"
 
 
 class Explained(LazyDetails):
