@@ -235,10 +235,7 @@ class FileProposer:
             raise InputError("there is no such file of boxes", where=str(self.path), remedy="check the path")
         digest = content_digest(self.path)
         self.name, self.identity = f"{self.path.stem}@{digest[:12]}", f"file of boxes {digest}"
-
-    @functools.cached_property
-    def _records(self) -> dict[str, Regions]:
-        return self._tsv() if self.path.suffix == ".tsv" else self._json()
+        self._records = self._tsv() if self.path.suffix == ".tsv" else self._json()
 
     def __call__(self, image: Image, image_id: str) -> Regions:
         record = self._records.get(image_id)
@@ -290,5 +287,11 @@ def make_proposer(regions: str) -> Proposer:
     if regions == "grid":
         return GridProposer()
     if regions.endswith((".json", ".tsv")):
-        return FileProposer(regions)
+        return _read_boxes(regions, weights.model_digest(regions))
     return TransformersProposer(regions)
+
+
+@functools.lru_cache(maxsize=1)
+def _read_boxes(path: str, _: str) -> FileProposer:
+    """A file of boxes, which may be large, read again when its content has changed."""
+    return FileProposer(path)

@@ -43,5 +43,5 @@ def test_the_shipped_figures_are_quantiles() -> None:
 
 def test_other_weights_have_no_percentiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert percentiles_of("of other weights") is None
-    monkeypatch.setattr(percentiles, "place", lambda: tmp_path / "absent.json")
+    monkeypatch.setattr(percentiles, "percentiles_path", lambda: tmp_path / "absent.json")
     assert percentiles_of("with no file") is None
