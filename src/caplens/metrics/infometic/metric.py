@@ -23,7 +23,6 @@ from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Resources, Statistics, register
 from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles, percentiles_of, percentiles_path
-from caplens.storage.digests import content_digest
 from caplens.storage.weights import find, model_digest
 from caplens.text.language import UNTRUSTED, looks_english
 from caplens.text.wordnet import WORDNET
@@ -82,7 +81,7 @@ class RegionMetric(VisualMetric):
             "regions": self.proposer().identity,
             "tagger": _tagger(),
             "wordnet": model_digest(WORDNET) if find(WORDNET) is not None else "absent",
-            "percentiles": content_digest(percentiles_path()),
+            "percentiles": model_digest(percentiles_path()),
         }
 
     @abstractmethod
