@@ -31,7 +31,7 @@ from caplens.encoders.embedded import heads_path, read_heads
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import load_metric
 from caplens.metrics._mlp import FeatureMLP
-from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness
+from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness, well_formedness_identity
 from caplens.metrics.caplens_score import (
     ENCODER,
     FEATURES,
@@ -40,15 +40,19 @@ from caplens.metrics.caplens_score import (
     CaplensScore,
     foreseen,
     meaning,
+    meaning_identity,
     picture_fit,
+    picture_identity,
 )
 from caplens.metrics.cider import CiderR
 from caplens.metrics.sent_sim import places, similarities, to_references
 from caplens.metrics.spice import Spice
 from caplens.readers import read_references
 from caplens.storage.atomic import write_atomically
-from caplens.storage.weights import shipped
-from caplens.training.composite import Material, fit, gather, hash_of, held_out
+from caplens.storage.digests import content_digest
+from caplens.storage.identity import Identity
+from caplens.storage.weights import model_digest, shipped
+from caplens.training.composite import Material, fit, gather, held_out
 from caplens.training.composite_trials import CompositeConfig
 from caplens.training.features import cached_features
 
@@ -146,13 +150,12 @@ class Extractor:
         def compute(some: CaptionSet) -> Floats:
             work = Workspace(some)
             # The bench keeps SPICE's scores, which are all that is needed here.
-            work.get_or_compute(
-                ("result", Spice, Spice().signature_parts()), lambda: trial_scores(Spice(), Workspace(some))
-            )
+            work.get_or_compute(("result", Spice().identity()), lambda: trial_scores(Spice(), Workspace(some)))
             cosines = picture_fit(work) if some.images is not None else np.full(len(some), np.nan)
             return np.column_stack([meaning(work, self.bank), cosines, well_formedness(work)])
 
-        return cached_features(captions, f"composite 8 all {hash_of(self.bank)}", compute)
+        parts = [meaning_identity(self.bank), picture_identity(), well_formedness_identity()]
+        return cached_features(captions, Identity.of(parts), compute)
 
     def others(self, captions: CaptionSet, graphs: bool = True) -> Columns:
         parts: dict[str, Callable[[CaptionSet], Columns]] = {"wording": wording, "PAC-S space": pac_space}
@@ -165,7 +168,10 @@ class Extractor:
         return made
 
     def _kept(self, captions: CaptionSet, part: str, compute: Callable[[CaptionSet], Columns]) -> Floats:
-        identity = f"composite others 1 {part}"
+        used = [load_metric(name).identity() for name in ("meteor", "wmd", "rouge-l", "bleu-4", "spice")]
+        encoders = [model_digest(name) for name in (ENCODER, *self.encoders)]
+        code = content_digest(__file__)
+        identity = Identity.of([part, used, encoders, content_digest(heads_path("pac")), code])
         return cached_features(captions, identity, lambda some: np.column_stack(list(compute(some).values())))
 
 

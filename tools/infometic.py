@@ -22,7 +22,6 @@ from caplens.bench.agreement import (
     correlate_swapped,
     draw_swaps,
     draw_weights,
-    p_value,
     preferred,
     share,
     share_swapped,
@@ -35,6 +34,7 @@ from caplens.core.types import Floats, unit
 from caplens.encoders.base import Encoder
 from caplens.encoders.embedder import Embedder
 from caplens.encoders.load import load_encoder
+from caplens.evaluation.resampling import p_value
 from caplens.metrics.info_clip import judge_bare
 from caplens.metrics.infometic.inference import PairScores, load_model, token_table, tokenize_words
 from caplens.metrics.infometic.metric import LEAST_ALPHA
@@ -130,7 +130,7 @@ def rating_item(figure: RatingStatistic, scores: Floats) -> Item:
     def against(other: Item) -> float:
         masks = draw_swaps(count, SAMPLES, SEED)
         moved = 100 * correlate_swapped(kind, values, other.values, figure.ratings, units, masks)
-        return p_value(float(of(everything)[0]) - other.estimate.value, moved)
+        return p_value(moved, float(of(everything)[0]) - other.estimate.value)
 
     return Item(Estimate.of(float(of(everything)[0]), of(draw_weights(count, SAMPLES, SEED))), against, values)
 
@@ -141,7 +141,7 @@ def share_item(values: Floats, units: np.ndarray) -> Item:
 
     def against(other: Item) -> float:
         moved = 100 * share_swapped(values, other.values, units, draw_swaps(count, SAMPLES, SEED))
-        return p_value(value - other.estimate.value, moved)
+        return p_value(moved, value - other.estimate.value)
 
     drawn = 100 * share(values, units, draw_weights(count, SAMPLES, SEED))
     return Item(Estimate.of(value, drawn), against, values)

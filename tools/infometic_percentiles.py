@@ -25,7 +25,7 @@ from caplens.core.progress import silent
 from caplens.core.workspace import Workspace
 from caplens.evaluation.details import apply_verdict_rules
 from caplens.metrics.infometic.metric import InfoMetic
-from caplens.metrics.infometic.percentiles import SCORES, percentiles_of, place, word_weight
+from caplens.metrics.infometic.percentiles import SCORES, percentiles_of, percentiles_path, word_weight
 from caplens.metrics.infometic.region_features import ImageRegions, RegionFeatures
 from caplens.storage.atomic import write_atomically
 from caplens.training.grounded import frequent_words, pollute_all, region_features, tagged
@@ -87,7 +87,7 @@ def measure(folder: Path, features: Path) -> None:
         "from": f"{len(texts):,} captions by people of {len(by_photo):,} Flickr8k validation photos",
         **{key: np.quantile(found, np.linspace(0, 1, LEVELS)).round(4).tolist() for key, found in values.items()},
     }
-    write_atomically(place(), json.dumps(content, indent=1) + "\n")
+    write_atomically(percentiles_path(), json.dumps(content, indent=1) + "\n")
     percentiles_of.cache_clear()
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from caplens.bench import agreement
 from caplens.bench.base import SEED, Task, find_sets, number_units
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.score_store import remembered, trial_scores
+from caplens.bench.score_store import stored_array, trial_scores
 from caplens.bench.sets.distraction import distractors, sentences_of
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored
 from caplens.core.captions import CaptionSet
@@ -29,6 +29,7 @@ from caplens.core.workspace import Workspace
 from caplens.encoders.embedded import Backbones, heads_path, read_heads
 from caplens.metrics import load_metric
 from caplens.storage.atomic import write_atomically
+from caplens.storage.identity import Identity
 from caplens.training.contrastive import recall
 from caplens.training.encoder import Features, load_features
 from caplens.training.pac import PacConfig
@@ -56,9 +57,8 @@ class Judge:
         scored = Scored(metric, [trial_scores(metric, Workspace(captions)) for captions in self.task.trials])
         everything = np.ones((1, self.task.units), dtype=np.int32)
         weights = np.concatenate([everything, agreement.draw_weights(self.task.units, RESAMPLES, seed=1)])
-        key = ("pac ablation", type(self.figure).__name__, getattr(self.figure, "kind", ""), RESAMPLES)
-        material = self.figure.material(scored)
-        return 100 * remembered(key, material, lambda: self.figure.resampled(scored, weights))
+        parts = ["pac ablation", self.figure.formula, metric.identity(), self.figure.material(scored), RESAMPLES]
+        return 100 * stored_array(Identity.of(parts), lambda: self.figure.resampled(scored, weights))
 
 
 def main() -> None:

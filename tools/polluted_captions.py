@@ -18,8 +18,9 @@ from caplens.encoders.load import load_encoder
 from caplens.storage.atomic import write_atomically
 from caplens.storage.weights import require
 from caplens.text.object_labels import ObjectLabels
+from caplens.text.wordnet import WORDNET
 from caplens.training.grounded import mentioned
-from caplens.training.infometic_run import WORDNET, load_splits
+from caplens.training.infometic_run import load_splits
 
 
 def main() -> None:

@@ -32,9 +32,7 @@ class Counting(Metric):
     paper = "Nobody, never"
     summary = "Words of the caption."
     calls = 0
-
-    def __init__(self, broken_at: int = -1) -> None:
-        self.broken_at = broken_at
+    broken_at = -1
 
     def statistics(self, work: Workspace) -> Statistics:
         if type(self).calls == self.broken_at:
@@ -133,14 +131,16 @@ def test_a_metric_without_references_shares_its_scores_between_draws(tmp_path: P
     assert report["pascal-50s-pairs"].value("HC", "toy-picky") == 100
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"image": "s.png", "caption_b": "one", "caption_c": "one two", "votes": [1] * 48}
     entry["references"] = [f"reference {number}" for number in range(48)]
     (tmp_path / "abstract50s.json").write_text(json.dumps([entry]))
     chosen, folders = find_sets(["abstract-50s"]), DataFolders([tmp_path])
+    monkeypatch.setattr(Counting, "broken_at", 3)
     with pytest.raises(KeyboardInterrupt):
-        run(chosen, [Counting(broken_at=3)], folders)
+        run(chosen, [Counting()], folders)
     assert Counting.calls == 3
+    monkeypatch.setattr(Counting, "broken_at", -1)
     run(chosen, [Counting()], folders)
     assert Counting.calls == 5
 

@@ -76,7 +76,7 @@ def test_torch_and_numpy_agree(folders: dict[str, Path], monkeypatch: pytest.Mon
     from caplens.encoders import tokens
 
     in_numpy = ours(folders["mpnet"])
-    monkeypatch.setattr(tokens, "_load", tokens.TransformersEncoder)
+    monkeypatch.setattr(tokens, "_load", lambda folder, _: tokens.TransformersEncoder(folder))
     assert np.allclose(ours(folders["mpnet"]), in_numpy, atol=1e-5)
 
 

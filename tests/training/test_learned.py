@@ -12,11 +12,12 @@ from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError, MissingData
 from caplens.metrics._mlp import FeatureMLP
 from caplens.metrics.caplens_score import FEATURES, PICTURE
+from caplens.storage.identity import Identity
 from caplens.training.composite import Honest, fit_manners, fit_meaning, fit_picture, train_composite
 from caplens.training.composite_trials import CompositeConfig, Group, Trial, machine_trial, people_trial
 from caplens.training.config import read_config
 from caplens.training.corruptions import CORRUPTIONS
-from caplens.training.nneval import NNEvalConfig, fit, read_rated, training_set
+from caplens.training.nneval import NNEvalConfig, Rated, fit, read_rated, train_nneval, training_set
 from caplens.training.trainer import TrainingRun
 
 HUMAN_MANY = {f"{n}": [f"person {place} saw {n}" for place in range(5)] for n in range(40)}
@@ -141,7 +142,10 @@ def test_composite_training_repeats_itself_and_draws_its_curve(tmp_path: Path) -
 
 
 def _facts(network: FeatureMLP, config: CompositeConfig) -> dict[str, object]:
-    return {**dataclasses.asdict(config), **{key: network.about[key] for key in ("images", "captions", "pictures")}}
+    return {
+        **dataclasses.asdict(config),
+        **{key: network.about[key] for key in ("images", "captions", "pictures", "data")},
+    }
 
 
 def test_composite_learns_well_formedness() -> None:
@@ -190,3 +194,20 @@ def test_settings_and_rated_files(tmp_path: Path) -> None:
     rated.write_text('{"caption": "a", "references": ["b"], "rating": 3}\n{"caption": "a"}\n')
     with pytest.raises(InputError, match="row 2"):
         read_rated(rated)
+
+
+def test_nneval_is_not_resumed_with_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("matplotlib")
+    random = np.random.default_rng(0)
+    monkeypatch.setattr("caplens.training.nneval.nneval_features", lambda work: random.random((len(work.captions), 8)))
+    monkeypatch.setattr("caplens.training.nneval.features_identity", lambda: Identity.of("toy"))
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    config = NNEvalConfig(epochs=2)
+    rated = Rated(CaptionSet.of(["a", "b", "c"], [["a"]] * 3), np.array([1.0, 2.0, 3.0]))
+    train_nneval(HUMAN, MACHINE, rated, tmp_path / "run", config)
+    train_nneval(HUMAN, MACHINE, rated, tmp_path / "run", config)
+    others = {name: [f"other {text}" for text in texts] for name, texts in MACHINE.items()}
+    for machine, ratings in ((others, rated.ratings), (MACHINE, rated.ratings[::-1])):
+        with pytest.raises(InputError, match="another configuration"):
+            train_nneval(HUMAN, machine, Rated(rated.captions, ratings), tmp_path / "run", config)

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caplens.core.types import Floats
+from caplens.evaluation import resampling
+from caplens.evaluation.resampling import Ints, Masks
 from caplens.native import _kernels
 
-Ints = NDArray[np.int32]
-Masks = NDArray[np.uint8]
 Correlation = Literal["tau-b", "tau-c", "spearman", "pearson"]
 
 
@@ -26,16 +25,12 @@ def draw_weights(units: int, samples: int, seed: int) -> Ints:
     >>> draw_weights(3, 2, seed=1).sum(axis=1)
     array([3, 3])
     """
-    generator = np.random.default_rng([seed, units])
-    weights = np.empty((samples, units), dtype=np.int32)
-    for row in weights:
-        row[:] = np.bincount(generator.integers(0, units, units), minlength=units)
-    return weights
+    return resampling.draw_weights(np.random.default_rng([seed, units]), units, samples)
 
 
 def draw_swaps(units: int, permutations: int, seed: int) -> Masks:
     """Paired permutation: for each unit, whether the two metrics change places, (permutations, units)."""
-    return np.random.default_rng([seed, units, 1]).integers(0, 2, (permutations, units), dtype=np.uint8)
+    return resampling.draw_swaps(np.random.default_rng([seed, units, 1]), units, permutations)
 
 
 def dense_ranks(values: Floats) -> Ints:
@@ -132,17 +127,7 @@ class Estimate:
 
     @classmethod
     def of(cls, value: float, resamples: Floats) -> Estimate:
-        usable = resamples[~np.isnan(resamples)]
-        if not len(usable):
-            return cls(value, float("nan"), float("nan"))
-        low, high = np.percentile(usable, [2.5, 97.5])
-        return cls(value, float(low), float(high))
-
-
-def p_value(observed: float, permuted: Floats) -> float:
-    """Two-sided, counting the observed difference among the permutations so that it is never 0."""
-    extreme = np.sum(np.abs(permuted) >= abs(observed) - 1e-12)
-    return float((extreme + 1) / (len(permuted) + 1))
+        return cls(value, *resampling.interval(resamples))
 
 
 def _tau(kind: Correlation, counts: Floats) -> Floats:

@@ -12,11 +12,11 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from caplens.bench.agreement import Ints
 from caplens.bench.data import DataFolders
 from caplens.bench.statistics import AgreementStatistic
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError, MissingData
+from caplens.evaluation.resampling import Ints
 
 SetClass = TypeVar("SetClass", bound="type[RatingSet]")
 

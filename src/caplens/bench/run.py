@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.bench import agreement, published
-from caplens.bench.agreement import Estimate, Ints
+from caplens.bench.agreement import Estimate
 from caplens.bench.base import RatingSet, Task
 from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Status
-from caplens.bench.score_store import remembered, trial_scores
+from caplens.bench.score_store import stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
 from caplens.core.errors import CaplensError, InputError, MissingData
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.evaluation.resampling import rank_clusters
+from caplens.evaluation.resampling import Ints, Masks, as_extreme, p_value, rank_clusters
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
+from caplens.storage.identity import Identity
 
 if TYPE_CHECKING:
     import pandas
@@ -333,12 +334,14 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
 
 
 def _resampled(figure: AgreementStatistic, scored: Scored, weights: Ints, seed: int) -> Floats:
-    key = ("resampled", type(figure).__name__, getattr(figure, "kind", ""), weights.shape, seed)
-    return remembered(key, figure.material(scored), lambda: figure.resampled(scored, weights))
+    identity = Identity.of(
+        ["resampled", figure.formula, scored.metric.identity(), figure.material(scored), weights.shape, seed]
+    )
+    return stored_array(identity, lambda: figure.resampled(scored, weights))
 
 
 def _ranks(
-    report: SetReport, figure: AgreementStatistic, rows: dict[str, Measurement], masks: agreement.Masks, seed: int
+    report: SetReport, figure: AgreementStatistic, rows: dict[str, Measurement], masks: Masks, seed: int
 ) -> dict[str, int]:
     """Clusters of one figure; the p values that were needed are kept."""
     usable = {name: row for name, row in rows.items() if not np.isnan(row.estimate.value)}
@@ -347,24 +350,22 @@ def _ranks(
     def test(better: str, worse: str) -> float:
         first, second = report.scored[better], report.scored[worse]
         observed = usable[better].estimate.value - usable[worse].estimate.value
-        key = ("swapped", type(figure).__name__, getattr(figure, "kind", ""), masks.shape, seed)
-        arrays = [*figure.material(first), *figure.material(second)]
-        permuted = remembered(key, arrays, lambda: _permuted(figure, first, second, masks, observed))
-        p = agreement.p_value(observed, permuted)
+        sides = [(side.metric.identity(), figure.material(side)) for side in (first, second)]
+        identity = Identity.of(["swapped", figure.formula, sides, masks.shape, seed])
+        permuted = stored_array(identity, lambda: _permuted(figure, first, second, masks, observed))
+        p = p_value(permuted, observed)
         report.p_values[figure.key, better, worse] = p
         return p
 
     return rank_clusters(order, test, LEVEL)
 
 
-def _permuted(
-    figure: AgreementStatistic, first: Scored, second: Scored, masks: agreement.Masks, observed: float
-) -> Floats:
+def _permuted(figure: AgreementStatistic, first: Scored, second: Scored, masks: Masks, observed: float) -> Floats:
     """Differences under swaps, in batches; a test that is clearly not significant stops early (Besag and Clifford)."""
     found: list[Floats] = []
     for start in range(0, len(masks), BATCH):
         found.append(figure.swapped(first, second, masks[start : start + BATCH]))
-        if sum(int((np.abs(batch) >= abs(observed)).sum()) for batch in found) >= ENOUGH:
+        if sum(int(as_extreme(batch, observed).sum()) for batch in found) >= ENOUGH:
             break
     return np.concatenate(found)
 

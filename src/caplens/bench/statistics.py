@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.bench import agreement
-from caplens.bench.agreement import Correlation, Ints, Masks
+from caplens.bench.agreement import Correlation
 from caplens.core.details import AnyDetails
 from caplens.core.types import Floats
+from caplens.evaluation.resampling import Ints, Masks
 from caplens.metrics.base import Metric
 
 Rows = NDArray[np.intp]
@@ -75,6 +76,11 @@ class AgreementStatistic(ABC):
         return 3 if self.scale == 1 else 2
 
     @property
+    def formula(self) -> str:
+        """How the figure is computed from its material: two equal formulas on equal material give equal figures."""
+        return type(self).__name__
+
+    @property
     @abstractmethod
     def count(self) -> int:
         """Rows, pairs or items behind the figure."""
@@ -105,6 +111,10 @@ class RatingStatistic(AgreementStatistic):
     ratings: Floats
     units: Ints
     trial: int = 0
+
+    @property
+    def formula(self) -> str:
+        return f"{super().formula} {self.kind}"
 
     @property
     def count(self) -> int:
@@ -226,6 +236,10 @@ class MeanStatistic(AgreementStatistic):
     """Plain mean of other figures, such as the four categories of Pascal-50S or three annotators."""
 
     parts: tuple[AgreementStatistic, ...]
+
+    @property
+    def formula(self) -> str:
+        return f"{super().formula} ({', '.join(part.formula for part in self.parts)})"
 
     @property
     def count(self) -> int:

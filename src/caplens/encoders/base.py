@@ -46,6 +46,8 @@ class Encoder(ABC):
     """What it is called in every signature."""
     weights_hash: str
     """The first 12 hex digits of the sha256 over its weights."""
+    tokenizer_hash: str = ""
+    """What names its tokenizer, where neither its name nor its weights do."""
     dimension: int
     context_length: int
     """The most tokens of a text, start and end included."""
@@ -61,6 +63,11 @@ class Encoder(ABC):
     def identity(self) -> str:
         """Name and weights: two encoders with equal identity give equal vectors."""
         return f"{self.name}@{self.weights_hash}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything that its vectors depend on: what results are kept under."""
+        return f"{self.identity} {self.preprocessing} {self.tokenizer_hash}"
 
     @property
     def tower_identity(self) -> str:

@@ -59,11 +59,16 @@ class ClipEncoder(Encoder):
     def __init__(self, model: CLIPModel, tokenizer: ClipTokenizer, name: str, weights_hash: str) -> None:
         self.model = model.eval().float()
         self._tokenizer = tokenizer
+        self.tokenizer_hash = tokenizer.fingerprint
         self.name, self.weights_hash = name, weights_hash
         self.dimension = int(model.config.projection_dim)
         self.context_length = tokenizer.context_length
         self.size = int(model.config.vision_config.image_size)
         self.preprocessing = f"bicubic-centre-{self.size}"
+
+    @property
+    def tower_identity(self) -> str:
+        return f"{self.identity} {self.tokenizer_hash}"
 
     def pixels(self, image: Image) -> Vectors:
         return centre_crop(image, self.size, MEAN, STD)
@@ -192,7 +197,8 @@ def _from_folder(folder: Path, name: str) -> ClipEncoder:
     config = CLIPConfig(**json.loads(config_file.read_text("utf-8")))
     digest = hashlib.sha256(b"".join(weights.digest(file).encode() for file in files) + config_file.read_bytes())
     length = int(config.text_config.max_position_embeddings)
-    return ClipEncoder(build(state, config), ClipTokenizer.from_folder(folder, length), name, digest.hexdigest()[:12])
+    tokenizer = ClipTokenizer.from_folder(folder, length)
+    return ClipEncoder(build(state, config), tokenizer, name, digest.hexdigest()[:12])
 
 
 def _from_file(path: Path, name: str, activation: str, allow_pickle: bool) -> ClipEncoder:

@@ -33,6 +33,7 @@ class ResNetEncoder(Encoder):
         self.dimension = int(model.text_projection.shape[1])
         self.context_length = int(model.positional_embedding.shape[0])
         self._tokenizer = ClipTokenizer.published(self.context_length)
+        self.tokenizer_hash = self._tokenizer.fingerprint
         self.size = int(np.max(model.visual.image_size))
         self.preprocessing = f"bicubic-centre-{self.size}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import hashlib
 import html
 import json
 import re
@@ -42,6 +43,9 @@ class ClipTokenizer:
         )
         self.start, self.end = vocabulary[START], vocabulary[END]
         self.context_length = context_length
+        content = json.dumps([sorted(vocabulary.items()), merges, context_length])
+        self.fingerprint = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        """What its ids depend on."""
 
     @classmethod
     def published(cls, context_length: int = 77) -> ClipTokenizer:

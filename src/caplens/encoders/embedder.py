@@ -177,7 +177,7 @@ class Embedder:
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors of every text; in the cache the last row is the vector of the whole."""
-        keys = {text: key_of(self.encoder.identity, "tokens", text) for text in dict.fromkeys(texts)}
+        keys = {text: key_of(self.encoder.fingerprint, "tokens", text) for text in dict.fromkeys(texts)}
         known = self.cache.get(keys.values())
         missing = [text for text, key in keys.items() if key not in known]
         if missing:

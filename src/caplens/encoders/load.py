@@ -33,7 +33,10 @@ def load_encoder(
     """
     if isinstance(encoder, Encoder):
         return encoder
-    return _load(encoder, None if source is None else os.fspath(source), heads, allow_pickle)
+    if encoder == "auto":
+        encoder = automatic(source, heads)
+    path = None if source is None else os.fspath(source)
+    return _load(encoder, path, "" if path is None else weights.model_digest(path), heads, allow_pickle)
 
 
 def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contrastive") -> str:
@@ -46,9 +49,8 @@ def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contra
 
 
 @functools.lru_cache(maxsize=4)
-def _load(encoder: str, source: str | None, heads: str, allow_pickle: bool) -> Encoder:
-    if encoder == "auto":
-        encoder = automatic(source, heads)
+def _load(encoder: str, source: str | None, _: str, heads: str, allow_pickle: bool) -> Encoder:
+    """The encoder, read again when the content of its weights has changed."""
     if encoder in ("embedded", "embedded-int8"):
         return load_embedded(source or heads, int8=encoder.endswith("int8"))
     if encoder in BACKBONES or encoder in RESNETS:

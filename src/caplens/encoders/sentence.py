@@ -54,8 +54,8 @@ class SentenceEncoder:
 
 
 def load_sentence_encoder(name_or_path: str | os.PathLike[str]) -> SentenceEncoder:
-    """The encoder of this name or folder, read once per process."""
-    return _load(weights.require(name_or_path), weights.signature_name(name_or_path))
+    """The encoder of this name or folder, read again only when its files have changed."""
+    return _load(weights.require(name_or_path), weights.model_digest(name_or_path))
 
 
 @functools.lru_cache(maxsize=2)

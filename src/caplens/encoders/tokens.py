@@ -62,12 +62,12 @@ class TransformersEncoder:
 
 
 def load_token_encoder(name_or_path: str | os.PathLike[str]) -> TokenEncoder:
-    """The encoder of this name or folder, read once per process."""
-    return _load(weights.require(name_or_path))
+    """The encoder of this name or folder, read again only when its files have changed."""
+    return _load(weights.require(name_or_path), weights.model_digest(name_or_path))
 
 
 @functools.lru_cache(maxsize=2)
-def _load(folder: Path) -> TokenEncoder:
+def _load(folder: Path, _: str) -> TokenEncoder:
     has_all = all((folder / name).is_file() for name in ("config.json", "model.safetensors", "tokenizer.json"))
     if has_all and BertEncoder.reads(json.loads((folder / "config.json").read_text("utf-8"))):
         return BertEncoder(folder)

@@ -19,7 +19,7 @@ from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
-from caplens.evaluation.resampling import bootstrap_sums, holm, interval, rank_clusters, share_at_least, swap_sums
+from caplens.evaluation.resampling import bootstrap_sums, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name, default_metrics, find_metric
@@ -337,7 +337,7 @@ def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draw
                 value=value,
                 interval=interval(drawn_differences),
                 # Under the null hypothesis the differences scatter around 0 as they now do around the observed one.
-                p_bootstrap=share_at_least(drawn_differences - value, value),
+                p_bootstrap=p_value(drawn_differences - value, value),
                 p_permutation=p_values[0, number],
                 p_holm=corrected[0, number],
                 verdict="same" if corrected[0, number] >= SIGNIFICANT else "better" if improved else "worse",
@@ -370,7 +370,7 @@ def _permutation_tests(
     for one, other in itertools.combinations(range(len(sums)), 2):
         moved = taken[:, other] - taken[:, one]  # what the swapped captions carry from one system to the other
         swapped = _corpus(metric, sums[other] - moved, count) - _corpus(metric, sums[one] + moved, count)
-        p_values[one, other] = share_at_least(swapped, float(scores[other] - scores[one]))
+        p_values[one, other] = p_value(swapped, float(scores[other] - scores[one]))
     return p_values
 
 

@@ -21,7 +21,7 @@ from caplens.text import words as caption_words
 from caplens.text.language import looks_english
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
-from caplens.text.wordnet import WordNet
+from caplens.text.wordnet import WORDNET, WordNet
 
 # What no reference needs to say for the word to be right; with a tagger most of these are not judged anyway.
 NEVER_WRONG = STOP_WORDS | frozenset(
@@ -33,7 +33,6 @@ NEVER_WRONG = STOP_WORDS | frozenset(
 )
 PERSONS = frozenset({"people", "persons", "folks", "someone", "somebody", "crowd"})
 """Words that WordNet does not count as persons."""
-WORDNET = "wordnet-3.0"
 PARAPHRASE = MODULES.index("paraphrase")
 
 

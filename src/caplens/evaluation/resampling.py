@@ -10,53 +10,72 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.core.types import Floats
 
+Ints = NDArray[np.int32]
+Masks = NDArray[np.uint8]
 Name = TypeVar("Name", bound=Hashable)
 
 CELLS = 1_000_000
 """Weights held at a time (8 MB), or those of one draw if it is larger."""
 
 
+def draw_weights(random: np.random.Generator, units: int, samples: int) -> Ints:
+    """Return how often each unit is drawn in each sample of as many, with replacement: (samples, units)."""
+    weights = np.empty((samples, units), dtype=np.int32)
+    for row in weights:
+        row[:] = np.bincount(random.integers(0, units, units), minlength=units)
+    return weights
+
+
+def draw_swaps(random: np.random.Generator, units: int, samples: int) -> Masks:
+    """Return for each unit whether two sides change places, once per sample: (samples, units) of 0 and 1."""
+    return random.integers(0, 2, (samples, units), dtype=np.uint8)
+
+
 def bootstrap_sums(rows: Floats, samples: int, seed: int) -> Floats:
     """Sums of the rows of `samples` sets of the same size, drawn with replacement: (samples, columns)."""
-    count = len(rows)
     random = np.random.default_rng(seed)
-
-    def draw(number: int) -> Floats:
-        weights = np.empty((number, count))
-        for place in range(number):
-            weights[place] = np.bincount(random.integers(0, count, count), minlength=count)
-        return weights
-
-    return np.concatenate([draw(number) @ rows for number in _portions(samples, count)])
+    sums = [_sums(draw_weights(random, len(rows), number), rows) for number in _portions(samples, len(rows))]
+    return np.concatenate(sums)
 
 
 def swap_sums(differences: Floats, samples: int, seed: int) -> Floats:
     """Sums of the rows of `differences` over random halves of the captions: what swapping those captions moves."""
-    count = len(differences)
-    random = np.random.default_rng(seed)
-
-    def draw(number: int) -> Floats:
-        width = (count + 63) // 64 * 8  # whole words per draw: the draws do not depend on the portions
-        packed = np.frombuffer(random.bytes(number * width), dtype=np.uint8).reshape(number, width)
-        return np.unpackbits(packed, axis=1, count=count).astype(np.float64)
-
-    return np.concatenate([draw(number) @ differences for number in _portions(samples, count)])
+    random, count = np.random.default_rng(seed), len(differences)
+    sums = [_sums(draw_swaps(random, count, number), differences) for number in _portions(samples, count)]
+    return np.concatenate(sums)
 
 
-def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """The middle `level` of re-sampled scores (percentile interval)."""
-    tail = (1 - level) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
+def _sums(weights: NDArray[np.integer], rows: Floats) -> Floats:
+    return np.asarray(weights.astype(np.float64) @ rows)  # products of floats are many times quicker
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """Return the middle 95 % of re-sampled scores (percentile interval); those that could not be computed are left out.
+
+    >>> interval(np.array([*range(41), np.nan]))
+    (1.0, 39.0)
+    """
+    usable = values[~np.isnan(values)]
+    low, high = np.quantile(usable, [0.025, 0.975]) if len(usable) else (np.nan, np.nan)
     return float(low), float(high)
 
 
-def share_at_least(values: Floats, threshold: float) -> float:
-    """Two-sided p value: the share of |values| that reach |threshold|, the observed draw counted among them."""
-    reached = np.abs(values) >= abs(threshold) - 1e-12 * max(1.0, abs(threshold))
-    return float((reached.sum() + 1) / (len(values) + 1))
+def as_extreme(drawn: Floats, observed: float) -> NDArray[np.bool_]:
+    """Return which drawn differences are as far from 0 as the observed one; rounding does not decide."""
+    return np.asarray(np.abs(drawn) >= abs(observed) - 1e-12 * max(1.0, abs(observed)))
+
+
+def p_value(drawn: Floats, observed: float) -> float:
+    """Return the two-sided p value: the share of draws as extreme, the observed one counted among them, so never 0.
+
+    >>> p_value(np.array([0.1, -0.3, 0.2]), 0.2)
+    0.75
+    """
+    return float((as_extreme(drawn, observed).sum() + 1) / (len(drawn) + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -91,6 +110,7 @@ def rank_clusters(order: Sequence[Name], test: Callable[[Name, Name], float], le
 
 
 def _portions(samples: int, count: int) -> Iterator[int]:
-    size = max(1, CELLS // max(1, count))
+    """How many samples are drawn at a time; in fours, which use up whole random words: portions do not matter."""
+    size = max(4, CELLS // max(1, count) // 4 * 4)
     for start in range(0, samples, size):
         yield min(size, samples - start)

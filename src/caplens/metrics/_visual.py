@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import MissingData
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Metric
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources
 
 if TYPE_CHECKING:
     from caplens.core.types import Vectors
@@ -35,12 +37,14 @@ class VisualMetric(Metric):
     def __init__(
         self,
         encoder: str | Encoder = "auto",
-        weights: str | None = None,
+        weights: str | os.PathLike[str] | None = None,
         allow_pickle: bool = False,
         allow_urls: bool = False,
     ) -> None:
-        self.encoder, self.weights = encoder, weights
-        self.allow_pickle, self.allow_urls = allow_pickle, allow_urls
+        self.encoder = options.encoder(encoder)
+        self.weights = None if weights is None else options.path("weights", weights, "path or a name of weights")
+        self.allow_pickle = options.flag("allow_pickle", allow_pickle)
+        self.allow_urls = options.flag("allow_urls", allow_urls)
 
     def get_encoder(self) -> Encoder:
         """The encoder itself; loaded once per process."""
@@ -64,7 +68,7 @@ class VisualMetric(Metric):
         images = work.captions.images
         if images is None:
             raise MissingData(f"{self.name} looks at pictures and none were given: pass images= or --images DIR")
-        key = ("image vectors", self.get_encoder().identity, self.allow_urls)
+        key = ("image vectors", self.get_encoder().fingerprint, self.allow_urls)
         return work.get_or_compute(key, lambda: self.embedder(work).images(images))
 
     def watched(self, work: Workspace, frames: str) -> FrameEmbeddings:
@@ -75,14 +79,13 @@ class VisualMetric(Metric):
         if videos is None:
             raise MissingData(f"{self.name} looks at videos and none were given: pass videos= or --videos DIR")
         sampling = Sampling.parse(frames)
-        key = ("frame vectors", self.get_encoder().identity, str(sampling), self.allow_urls)
+        key = ("frame vectors", self.get_encoder().fingerprint, str(sampling), self.allow_urls)
         return work.get_or_compute(key, lambda: self.embedder(work).videos(videos, sampling))
 
     def text_vectors(self, work: Workspace, texts: Sequence[str]) -> Vectors:
         """A vector per text."""
-        return work.get_or_compute(
-            ("text vectors", self.get_encoder().identity, tuple(texts)), lambda: self.embedder(work).texts(texts)
-        )
+        key = ("text vectors", self.get_encoder().fingerprint, tuple(texts))
+        return work.get_or_compute(key, lambda: self.embedder(work).texts(texts))
 
     def distinct_texts(self, work: Workspace, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.int64]]:
         """A vector per distinct text, and the number of every text among them: rating sets repeat theirs."""
@@ -92,9 +95,8 @@ class VisualMetric(Metric):
 
     def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors per text."""
-        return work.get_or_compute(
-            ("token vectors", self.get_encoder().identity, tuple(texts)), lambda: self.embedder(work).tokens(texts)
-        )
+        key = ("token vectors", self.get_encoder().fingerprint, tuple(texts))
+        return work.get_or_compute(key, lambda: self.embedder(work).tokens(texts))
 
     def fell_back(self) -> bool:
         """Whether CLIP was looked for and not found."""
@@ -113,6 +115,9 @@ class VisualMetric(Metric):
         if cut:
             notes.append(f"{cut} of {len(texts)} captions are longer than {encoder.context_length} tokens and were cut")
         return tuple(notes)
+
+    def resources(self) -> Resources:
+        return {"encoder": self.get_encoder().fingerprint}
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("encoder", self.get_encoder().identity),)

@@ -17,6 +17,8 @@ import numpy as np
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage import weights
+from caplens.storage.digests import content_digest
+from caplens.storage.identity import Identity
 from caplens.text.idf import IdfTable
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
@@ -130,6 +132,11 @@ def rows_of(words: Sequence[str]) -> list[tuple[str, ...]]:
     """
     sizes = range(2, LONGEST + 1)
     return [tuple(words[start : start + size]) for size in sizes for start in range(len(words) - size + 1)]
+
+
+def well_formedness_identity() -> Identity:
+    """What the features of `WELL_FORMEDNESS` depend on besides the captions."""
+    return Identity.of({"counts": content_digest(weights.shipped("caplens-idf")), "code": well_formedness})
 
 
 def well_formedness(work: Workspace) -> Floats:

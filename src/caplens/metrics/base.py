@@ -7,25 +7,27 @@ up rows and never looks at text again.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
 from caplens.core.errors import CaplensWarning, MissingData
+from caplens.core.signature import Signature
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.storage.identity import Identity
 from caplens.text.language import foreign_note
 
 Need = Literal["references", "image", "video"]
+Resources = Mapping[str, str | Identity]
+"""What each file that a result depends on is called, with its content digest; and metrics with their identities."""
 MetricClass = TypeVar("MetricClass", bound="type[Metric]")
 
 
@@ -80,6 +82,8 @@ class Metric(ABC):
     """Whether people print this score times 100."""
     english_only: ClassVar[bool] = False
     """Whether captions in other languages get numbers that mean nothing; the result then has a note."""
+    signature_keys: ClassVar[Mapping[str, str]] = {}
+    """Keys of its signature, with what they mean, that are neither options of its nor in `core.signature.KEYS`."""
 
     @abstractmethod
     def statistics(self, work: Workspace) -> Statistics:
@@ -105,6 +109,31 @@ class Metric(ABC):
         seen = not visual or any(columns[kind] is not None for kind in visual)
         return seen and ("references" not in cls.needs or captions.references is not None)
 
+    def inputs(self, captions: CaptionSet) -> frozenset[Need]:
+        """Return the columns, besides the captions themselves, that the result on these captions depends on."""
+        return self.needs | self.optional_inputs
+
+    def resources(self) -> Resources:
+        """Return the content digest of every file that the result depends on, and the identity of every metric.
+
+        This is the one place where a metric names them: `content_digest` of a file or folder, `model_digest` of a
+        model, `metric.identity()` of a metric it builds on. Options need not be named.
+        """
+        return {}
+
+    def identity(self) -> Identity:
+        """Return what results are kept under: name, code, every option, every resource.
+
+        Equal identities give equal results on equal captions. Options are read off the instance by their names.
+        """
+        options: dict[str, Any] = {}
+        for option in sorted(self.options()):
+            if not hasattr(self, option):
+                raise TypeError(f"{type(self).__name__} does not keep its option {option!r} as self.{option}")
+            options[option] = getattr(self, option)
+        code = [level for level in type(self).__mro__ if issubclass(level, Metric) and level is not Metric]
+        return Identity.of({"metric": self.name, "code": code, "options": options, "resources": self.resources()})
+
     def check(self, captions: CaptionSet) -> None:
         """Refuse captions that lack what this metric needs; the message says how to supply it."""
         if "references" in self.needs:
@@ -126,31 +155,32 @@ class Metric(ABC):
 
     def result(self, work: Workspace) -> Result:
         """Return the result on these captions, computed once per workspace: how metrics build on metrics (spider)."""
-        return work.get_or_compute(("result", type(self), self.signature_parts()), lambda: self.compute(work))
+        return work.get_or_compute(("result", self.identity()), lambda: self.compute(work))
 
     def compute(self, work: Workspace) -> Result:
         """Score every caption of the workspace."""
         self.check(work.captions)
-        made = self.statistics(work)
+        statistics = self.statistics(work)
+        rows = statistics.rows
         foreign = foreign_note(work.captions.candidates) if self.english_only else None
-        notes = made.notes if foreign is None else (*made.notes, foreign)
+        notes = statistics.notes if foreign is None else (*statistics.notes, foreign)
         for note in notes:
             warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
-        scores = np.ascontiguousarray(self.scores(made.rows), dtype=np.float64)
+        scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
-        usable = made.rows[~np.isnan(made.rows).any(axis=1)]
+        usable = rows[~np.isnan(rows).any(axis=1)]
         score = float(self.corpus(usable.sum(axis=0), len(usable))) if len(usable) else float("nan")
-        parts = [*self.signature_parts(), *made.facts.items(), ("caplens", _version())]
+        parts = (*self.signature_parts(), *statistics.facts.items())
         return Result(
             name=self.name,
             score=score,
             scores=scores,
-            signature="|".join([self.name, *(f"{key}:{value}" for key, value in parts)]),
-            statistics=made.rows,
+            signature=str(Signature.of(self.name, parts, {*self.signature_keys, *self.options()})),
+            statistics=rows,
             metric=self,
-            details=made.details,
+            details=statistics.details,
             notes=notes,
-            failures=made.failures,
+            failures=statistics.failures,
         )
 
     @classmethod
@@ -167,12 +197,6 @@ class Metric(ABC):
 
 
 _REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-@functools.cache
-def _version() -> str:
-    """Of caplens; reading it from the installed metadata takes a third of a millisecond."""
-    return version("caplens")
 
 
 _registry: dict[str, type[Metric]] = {}

@@ -18,7 +18,8 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.bert import Array
 from caplens.encoders.tokens import TokenEncoder, load_token_encoder
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
 
 Part = Literal["f", "precision", "recall"]
@@ -50,9 +51,11 @@ class BertScore(Metric):
         baseline: str | os.PathLike[str] | None = None,
         part: Part = "f",
     ) -> None:
-        if part not in PARTS:
-            raise InputError(f"bert-score has no part {part!r}", remedy="take f, precision or recall")
-        self.text_encoder, self.layer, self.idf, self.baseline, self.part = text_encoder, layer, idf, baseline, part
+        self.text_encoder = options.path("text_encoder", text_encoder, "name or a folder of a language model")
+        self.layer = None if layer is None else options.whole_number("layer", layer, low=0)
+        self.idf = options.flag("idf", idf)
+        self.baseline = None if baseline is None else options.path("baseline", baseline, "csv file")
+        self.part = options.choice("part", part, PARTS)
 
     def _layer(self) -> int | None:
         """None is the last one."""
@@ -67,6 +70,10 @@ class BertScore(Metric):
             ("baseline", "no" if self.baseline is None else Path(self.baseline).name),
             ("part", self.part),
         )
+
+    def resources(self) -> Resources:
+        encoder = {"text encoder": weights.model_digest(self.text_encoder)}
+        return encoder if self.baseline is None else {**encoder, "baseline": weights.model_digest(self.baseline)}
 
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: precision, recall, F."""

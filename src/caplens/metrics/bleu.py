@@ -11,6 +11,7 @@ import numpy as np
 
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
@@ -27,7 +28,7 @@ class Bleu(Metric):
     paper = "Papineni et al. 2002, ACL"
 
     def __init__(self, *, tokenizer: Tokenizer = "ptb") -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = options.tokenizer(tokenizer)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("tokenizer", tokenizer_name(self.tokenizer)), ("reference-length", "closest"))

@@ -18,12 +18,15 @@ from caplens.core.errors import InputError
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
+from caplens.metrics import _options as options
 from caplens.metrics._mlp import Contributions, FeatureMLP
-from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness, well_formedness_identity
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.metrics.sent_sim import places, to_references
 from caplens.metrics.spice import Spice
 from caplens.storage import weights
+from caplens.storage.digests import content_digest
+from caplens.storage.identity import Identity
 
 if TYPE_CHECKING:
     from caplens.encoders.embedded import Head
@@ -64,7 +67,8 @@ class CaplensScore(Metric):
     english_only = True
 
     def __init__(self, *, weights: str | os.PathLike[str] = "default", picture: bool = True) -> None:
-        self.weights, self.picture = weights, picture
+        self.weights = options.path("weights", weights, "path, or default")
+        self.picture = options.flag("picture", picture)
 
     def _path(self) -> Path:
         return weights.shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
@@ -73,11 +77,20 @@ class CaplensScore(Metric):
         path = self._path()
         load_network(path)
         return (
-            ("weights", f"{path.stem}@{weights.digest(path)[:12]}"),
+            ("weights", f"{path.stem}@{content_digest(path)[:12]}"),
             ("encoder", ENCODER),
             *Spice().signature_parts(),
             ("picture", "where-given" if self.picture else "no"),
         )
+
+    def resources(self) -> Resources:
+        path = self._path()
+        parts: Resources = {
+            "weights": weights.model_digest(path),
+            "meaning": meaning_identity(load_network(path).extra["bank"]),
+            "well-formedness": well_formedness_identity(),
+        }
+        return {**parts, "picture": picture_identity()} if self.picture else parts
 
     def statistics(self, work: Workspace) -> Statistics:
         network = load_network(self._path())
@@ -96,9 +109,13 @@ class CaplensScore(Metric):
         return Statistics(network(features)[:, None], Contributions(network, features), notes, facts=facts)
 
 
-@functools.lru_cache(maxsize=4)
 def load_network(path: Path) -> FeatureMLP:
-    """A network with these inputs."""
+    """A network with these inputs, read again when its file has changed."""
+    return _load(path, weights.model_digest(path))
+
+
+@functools.lru_cache(maxsize=4)
+def _load(path: Path, _: str) -> FeatureMLP:
     network = FeatureMLP.load(path)
     if network.features != FEATURES or not {"bank", "foreseen"} <= network.extra.keys():
         raise InputError(f"these weights take {', '.join(network.features)}", where=str(path), remedy="train them anew")
@@ -118,6 +135,14 @@ def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
     usual[own] = usualness(sentences[own], bank)
     columns[:, 5] = -usual[[place[text] for text in work.captions.candidates]]
     return columns
+
+
+def meaning_identity(bank: NDArray[np.floating]) -> Identity:
+    """What the features of `MEANING` depend on besides the captions."""
+    from caplens.encoders.embedded import heads_path
+
+    parts = {"encoder": weights.model_digest(ENCODER), "heads": content_digest(heads_path(HEADS))}
+    return Identity.of({**parts, "bank": bank, "spice": Spice().identity(), "code": [meaning, to_references]})
 
 
 def usualness(sentences: Floats, bank: NDArray[np.floating]) -> Floats:
@@ -149,6 +174,16 @@ def picture_fit(work: Workspace) -> Floats:
     pictures = ClipScore(encoder="embedded").seen(work).vectors.astype(np.float64)
     sentences = load_sentence_encoder(ENCODER).encode(work.captions.candidates).astype(np.float64)
     return np.asarray(np.einsum("ij,ij->i", in_joint_space(sentences), unit(pictures)))
+
+
+def picture_identity() -> Identity:
+    """What the cosine with the picture depends on; not on the encoder itself, which may not be on this machine."""
+    from caplens.encoders.embedded import BACKBONES, EmbeddedEncoder, heads_path
+
+    models = [weights.model_digest(name) for name in (*BACKBONES, ENCODER)]
+    return Identity.of(
+        {"models": models, "heads": content_digest(heads_path(HEADS)), "code": [picture_fit, EmbeddedEncoder]}
+    )
 
 
 def foreseen(features: Floats, coefficients: Floats) -> Floats:

@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from caplens.core.errors import InputError
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Metric, Statistics, register
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources, Statistics, register
 from caplens.text.idf import IdfSource, IdfTable, find_idf, idf_weights
 from caplens.text.ngrams import Corpus, Tokenizer, corpus_of, tokenizer_name
 
@@ -30,8 +30,8 @@ class Cider(Metric):
     clip = True
 
     def __init__(self, *, idf: IdfSource = "corpus", tokenizer: Tokenizer = "ptb") -> None:
-        self.idf = idf
-        self.tokenizer = tokenizer
+        self.idf = options.idf_source(idf)
+        self.tokenizer = options.tokenizer(tokenizer)
         self._table: IdfTable | None = None
 
     @abstractmethod
@@ -48,6 +48,10 @@ class Cider(Metric):
         table = self.table()
         idf = "corpus" if table is None else f"table-{table.checksum}"
         return (("tokenizer", tokenizer_name(self.tokenizer)), ("idf", idf))
+
+    def resources(self) -> Resources:
+        table = self.table()
+        return {} if table is None else {"idf table": table.checksum}
 
     def notes(self, corpus: Corpus) -> tuple[str, ...]:
         """What the reader should know about these captions."""
@@ -85,7 +89,7 @@ class CiderD(Cider):
 
     def __init__(self, *, idf: IdfSource = "corpus", tokenizer: Tokenizer = "ptb", sigma: float = SIGMA) -> None:
         super().__init__(idf=idf, tokenizer=tokenizer)
-        self.sigma = sigma
+        self.sigma = options.number("sigma", sigma, low=0, above=True)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (*super().signature_parts(), ("sigma", f"{self.sigma:g}"))
@@ -129,12 +133,8 @@ class CiderR(Cider):
         formula: Literal["official", "paper"] = "official",
     ) -> None:
         super().__init__(idf=idf, tokenizer=tokenizer)
-        if not 0 <= k_r <= 1:
-            raise InputError(f"k_r is {k_r}", remedy="it weighs two penalties: take a number from 0 to 1")
-        if formula not in ("official", "paper"):
-            raise InputError(f"cider-r has no formula {formula!r}", remedy="take 'official' or 'paper'")
-        self.k_r = k_r
-        self.formula = formula
+        self.k_r = options.number("k_r", k_r, low=0, high=1)
+        self.formula = options.choice("formula", formula, ("official", "paper"))
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (*super().signature_parts(), ("k_r", f"{self.k_r:g}"), ("formula", self.formula))

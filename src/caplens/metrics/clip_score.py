@@ -9,6 +9,7 @@ import numpy as np
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Statistics, reference_counts, register
 
@@ -21,9 +22,9 @@ class CosineScore(VisualMetric):
     scale: ClassVar[float]
     """w: stretches the cosines of the paper's encoder to about 0 to 1."""
 
-    def __init__(self, *, prompt: str | None = None, **options: Any) -> None:
-        super().__init__(**options)
-        self.prompt = prompt
+    def __init__(self, *, prompt: str | None = None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.prompt = None if prompt is None else options.text("prompt", prompt)
 
     def used_prompt(self) -> str:
         """The prompt asked for; by default the one the encoder's metric was published with."""
@@ -72,7 +73,7 @@ class CosineScore(VisualMetric):
         facts = {}
         if "references" in self.needs:
             scores = harmonic_mean(scores, self.reference_scores(work))
-            facts["refs"] = reference_counts(work.captions.references or [])
+            facts["references"] = reference_counts(work.captions.references or [])
         return Statistics(scores[:, None], notes=notes, failures=failures, facts=facts)
 
 

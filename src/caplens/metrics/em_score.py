@@ -12,20 +12,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from caplens.core.errors import InputError
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
-from caplens.metrics.base import Statistics, reference_counts, register
+from caplens.metrics.base import Resources, Statistics, reference_counts, register
 
 if TYPE_CHECKING:
     from caplens.encoders.base import TokenVectors
 
 PAPER = "Shi et al. 2022, EMScore: Evaluating Video Captioning via Coarse-Grained and Fine-Grained Embedding Matching"
+Idf = Literal["auto", "references", "candidates", "none"]
 PADDING = 0
 """The id that pads texts; the official idf counts it once in every caption."""
 
@@ -129,7 +132,7 @@ def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
         facts["frames"] = metric.frames
     facts["idf"] = idf_name
     if references is not None:
-        facts["refs"] = reference_counts(references)
+        facts["references"] = reference_counts(references)
     notes = metric.notes(captions.candidates)
     return Statistics(scores[:, None], details=details, notes=notes, failures=watched.failures, facts=facts)
 
@@ -166,6 +169,13 @@ def _weights(
     return TokenWeights.of(documents, end), f"{idf}-{len(documents)}"
 
 
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
+
+
 class EmbeddingMatching(VisualMetric):
     """EMScore with or without references.
 
@@ -175,16 +185,21 @@ class EmbeddingMatching(VisualMetric):
     """
 
     paper = PAPER
+    optional_inputs = frozenset({"references"})
 
-    def __init__(self, *, frames: str = "all", idf: str = "auto", **options: Any) -> None:
-        super().__init__(**options)
-        self.frames, self.idf = frames, idf
+    def __init__(self, *, frames: str = "all", idf: Idf = "auto", **rest: Any) -> None:
+        from caplens.vision.video import Sampling
+
+        super().__init__(**rest)
+        self.frames = options.readable("frames", frames, Sampling.parse, "all, every-K or uniform-N")
+        self.idf = options.choice("idf", idf, ("auto", "references", "candidates", "none"))
+
+    def resources(self) -> Resources:
+        return {**super().resources(), "decoder": _version("av")}
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
-        extra = tuple(
-            (key, value) for key, value in (("frames", self.frames), ("idf", self.idf)) if value not in {"all", "auto"}
-        )
-        return (*super().signature_parts(), *extra)
+        frames = () if self.frames == "all" else (("frames", self.frames),)
+        return (*super().signature_parts(), *frames)
 
     def statistics(self, work: Workspace) -> Statistics:
         return matching(self, work)

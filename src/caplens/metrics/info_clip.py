@@ -6,12 +6,14 @@ the picture and every token, encoded alone. It is the baseline that shows what I
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics.base import register
 from caplens.metrics.infometic.metric import PAPER, RegionMetric
 
@@ -42,13 +44,13 @@ class InfoClip(RegionMetric):
     def __init__(
         self,
         encoder: str | Encoder = "auto",
-        weights: str | None = None,
+        weights: str | os.PathLike[str] | None = None,
         regions: str = "detector",
         allow_pickle: bool = False,
         allow_urls: bool = False,
     ) -> None:
         super().__init__(encoder, weights, allow_pickle, allow_urls)
-        self.regions = regions
+        self.regions = options.text("regions", regions)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (*super().signature_parts(), ("regions", self.proposer().name))

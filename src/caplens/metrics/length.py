@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
@@ -20,7 +21,7 @@ class Length(Metric):
     shown_as_percent = False
 
     def __init__(self, *, tokenizer: Tokenizer = "ptb") -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = options.tokenizer(tokenizer)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("tokenizer", tokenizer_name(self.tokenizer)),)

@@ -23,7 +23,8 @@ from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.native._kernels import Meteor as Kernel
 from caplens.native._kernels import meteor_normalize
 from caplens.storage import weights
@@ -49,10 +50,16 @@ class Meteor(Metric):
     environment: ClassVar[str] = "CAPLENS_METEOR_DATA"
 
     def __init__(self, *, data: str | os.PathLike[str] | None = None, tokenizer: Tokenizer = "ptb") -> None:
-        self.data, self.tokenizer = data, tokenizer
+        self.data = None if data is None else options.path("data", data, "folder")
+        self.tokenizer = options.tokenizer(tokenizer)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("version", "1.5"), ("language", "en"), ("tokenizer", tokenizer_name(self.tokenizer)))
+
+    def resources(self) -> Resources:
+        """The files that the indexes were built from, as each index records it; nothing where one is not here."""
+        kernel = aligner(self.indexes())
+        return {"synonyms": kernel.synonym_source, "paraphrases": kernel.paraphrase_source}
 
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: weighted matches and weighted length of caption and reference, matched words, chunks."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Statistics, reference_counts, register
 
@@ -33,9 +34,9 @@ class MutualInformationDivergence(VisualMetric):
     RIDGE = 5e-4
     """Added to the covariances' diagonals: the value the authors advise for sets below 30,000 pairs."""
 
-    def __init__(self, *, ridge: float = RIDGE, **options: Any) -> None:
-        super().__init__(**options)
-        self.ridge = ridge
+    def __init__(self, *, ridge: float = RIDGE, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.ridge = options.number("ridge", ridge, low=0, above=True)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (
@@ -69,7 +70,7 @@ class MutualInformationDivergence(VisualMetric):
                 f"the Gaussians rest on {len(rows)} pairs of picture and reference; fewer than {wanted} "
                 f"(ten times the dimension) give rough numbers that do not compare across sets"
             )
-        facts = {"refs": reference_counts(references), "pairs": str(len(rows))}
+        facts = {"references": reference_counts(references), "pairs": str(len(rows))}
         return Statistics(scores[:, None], notes=tuple(notes), failures=seen.failures, facts=facts)
 
 

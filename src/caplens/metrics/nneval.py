@@ -18,14 +18,18 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError, MissingData
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics._mlp import Contributions, FeatureMLP
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.metrics.bleu import Bleu1, Bleu2, Bleu3, Bleu4
 from caplens.metrics.cider import CiderD
 from caplens.metrics.meteor import Meteor
+from caplens.metrics.spice import Spice
 from caplens.metrics.wmd import Wmd
+from caplens.storage.digests import content_digest
+from caplens.storage.identity import Identity
 from caplens.storage.paths import data_folder
-from caplens.storage.weights import digest, shipped
+from caplens.storage.weights import model_digest, shipped
 from caplens.text.coco_idf import coco_val_idf
 
 # The released order.
@@ -50,7 +54,7 @@ class NNEval(Metric):
     english_only = True
 
     def __init__(self, *, weights: str | os.PathLike[str] = "default") -> None:
-        self.weights = weights
+        self.weights = options.path("weights", weights, "path, default or released")
 
     def _path(self) -> Path:
         name = os.fspath(self.weights)
@@ -60,9 +64,12 @@ class NNEval(Metric):
         path = self._path()
         network = load_network(path)
         return (
-            ("weights", f"{path.stem}@{digest(path)[:12]}"),
+            ("weights", f"{path.stem}@{content_digest(path)[:12]}"),
             ("scaled", "min-max" if _is_scaled(network) else "no"),
         )
+
+    def resources(self) -> Resources:
+        return {"weights": model_digest(self._path()), "features": features_identity()}
 
     def statistics(self, work: Workspace) -> Statistics:
         network = load_network(self._path())
@@ -77,14 +84,19 @@ class NNEval(Metric):
 
 def nneval_features(work: Workspace) -> Floats:
     """One row of the eight features per caption."""
-    from caplens.metrics import load_metric
-
-    metrics: list[Metric] = [Meteor(), Wmd(), Bleu1(), Bleu2(), Bleu3(), Bleu4()]
-    metrics += [load_metric("spice"), CiderD(idf=coco_val_idf())]
-    results = [metric.result(work) for metric in metrics]
+    results = [metric.result(work) for metric in _feature_metrics()]
     features = np.stack([result.scores for result in results], axis=1)
     features[:, -1] /= 10
     return features
+
+
+def features_identity() -> Identity:
+    """What the eight features depend on besides the captions."""
+    return Identity.of({"metrics": [metric.identity() for metric in _feature_metrics()], "code": nneval_features})
+
+
+def _feature_metrics() -> list[Metric]:
+    return [Meteor(), Wmd(), Bleu1(), Bleu2(), Bleu3(), Bleu4(), Spice(), CiderD(idf=coco_val_idf())]
 
 
 def released_path() -> Path:
@@ -99,9 +111,13 @@ def released_path() -> Path:
     return archives[0]
 
 
-@functools.lru_cache(maxsize=4)
 def load_network(path: Path) -> FeatureMLP:
     """A network with NNEval's inputs: our safetensors, or the released variables as npz."""
+    return _load(path, model_digest(path))
+
+
+@functools.lru_cache(maxsize=4)
+def _load(path: Path, _: str) -> FeatureMLP:
     network = FeatureMLP.load(path) if path.suffix == ".safetensors" else _from_released(path)
     if network.features != FEATURES:
         raise InputError(f"these weights take {', '.join(network.features)}", where=str(path), remedy="not nneval's")

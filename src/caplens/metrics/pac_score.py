@@ -5,8 +5,9 @@ For videos (eq. 5 and 6) the score follows EMScore, in the space of the PAC-S en
 
 from __future__ import annotations
 
+from caplens.core.captions import CaptionSet
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Statistics, register
+from caplens.metrics.base import Need, Statistics, register
 from caplens.metrics.clip_score import CosineScore
 from caplens.metrics.em_score import EmbeddingMatching
 
@@ -19,6 +20,11 @@ class PositiveAugmentedScore(EmbeddingMatching, CosineScore):
     scale = 2.0
     heads = "pac"
     paper = PAPER
+
+    def inputs(self, captions: CaptionSet) -> frozenset[Need]:
+        """References weigh the words where videos are looked at, and only there."""
+        weighed = captions.images is None
+        return super().inputs(captions) if weighed else self.needs
 
     def statistics(self, work: Workspace) -> Statistics:
         kind = EmbeddingMatching if work.captions.images is None else CosineScore

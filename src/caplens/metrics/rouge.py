@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
@@ -24,7 +25,7 @@ class RougeL(Metric):
     summary = "longest common subsequence with a reference"
 
     def __init__(self, *, tokenizer: Tokenizer = "ptb") -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = options.tokenizer(tokenizer)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("tokenizer", tokenizer_name(self.tokenizer)), ("beta", str(BETA)))

@@ -5,6 +5,7 @@ The encoders: N. Reimers, I. Gurevych. Sentence-BERT: sentence embeddings using 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Literal
 
@@ -12,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import InputError
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
 
 Against = Literal["nearest", "centroid", "both"]
@@ -31,13 +32,15 @@ class SentSim(Metric):
     paper = "Reimers & Gurevych 2019, EMNLP (the encoder)"
     summary = "cosine of sentence embeddings: nearest reference and centroid"
 
-    def __init__(self, *, text_encoder: str = "all-MiniLM-L6-v2", against: Against = "both") -> None:
-        if against not in ("nearest", "centroid", "both"):
-            raise InputError(f"sent-sim has no against={against!r}", remedy="take nearest, centroid or both")
-        self.text_encoder, self.against = text_encoder, against
+    def __init__(self, *, text_encoder: str | os.PathLike[str] = "all-MiniLM-L6-v2", against: Against = "both") -> None:
+        self.text_encoder = options.path("text_encoder", text_encoder, "name or a folder of a sentence encoder")
+        self.against = options.choice("against", against, ("nearest", "centroid", "both"))
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("encoder", weights.signature_name(self.text_encoder)), ("against", self.against))
+
+    def resources(self) -> Resources:
+        return {"text encoder": weights.model_digest(self.text_encoder)}
 
     def statistics(self, work: Workspace) -> Statistics:
         nearest, centroid = similarities(work, self.text_encoder)
@@ -49,12 +52,13 @@ class SentSim(Metric):
         return Statistics(score[:, None], details=details, facts=facts)
 
 
-def similarities(work: Workspace, encoder: str) -> tuple[Floats, Floats]:
+def similarities(work: Workspace, encoder: str | os.PathLike[str]) -> tuple[Floats, Floats]:
     """Per caption the cosine to its nearest reference and to the centroid of its references."""
-    return work.get_or_compute(("sentence similarities", encoder), lambda: _similarities(work, encoder))
+    key = ("sentence similarities", os.fspath(encoder), weights.model_digest(encoder))
+    return work.get_or_compute(key, lambda: _similarities(work, encoder))
 
 
-def _similarities(work: Workspace, encoder: str) -> tuple[Floats, Floats]:
+def _similarities(work: Workspace, encoder: str | os.PathLike[str]) -> tuple[Floats, Floats]:
     place = places(work.captions)
     return to_references(load_sentence_encoder(encoder).encode(list(place), work.progress), place, work.captions)
 

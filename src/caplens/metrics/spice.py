@@ -6,15 +6,16 @@ P. Anderson, B. Fernando, M. Johnson, S. Gould. SPICE: semantic propositional im
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from caplens.core.details import Details
-from caplens.core.errors import InputError
 from caplens.core.optional import check
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
 from caplens.text.concepts import Claim, SceneGraph, matches
 from caplens.text.parse import LONGEST
@@ -22,8 +23,8 @@ from caplens.text.proposition_store import PropositionStore
 from caplens.text.ptb import tokenize
 from caplens.text.scenegraph import word_set
 from caplens.text.spice_jar import run_jar
+from caplens.text.wordnet import WORDNET
 
-WORDNET = "wordnet-3.0"  # as METEOR and the original use
 KINDS = {1: "object", 2: "attribute", 3: "relation"}
 COLOURS = word_set(
     "beige black blue brown cream dark gray green grey light maroon orange pink purple red violet white yellow"
@@ -61,31 +62,37 @@ class Spice(Metric):
         timeout: float = 3600,
         memory: str = "8G",
     ) -> None:
-        if backend not in {"caplens", "java"}:
-            raise InputError(f"spice has no backend {backend!r}", remedy="it is caplens or java")
-        self.parser = parser
-        self.backend = backend
-        self.jar = jar
-        self.timeout = timeout
-        self.memory = memory
-        self._claims: PropositionStore | None = None
+        self.parser = options.path("parser", parser, "name or a folder of a parser")
+        self.backend = options.choice("backend", backend, ("caplens", "java"))
+        self.jar = None if jar is None else options.path("jar", jar, "path of spice-1.0.jar")
+        self.timeout = options.number("timeout", timeout, low=0, above=True)
+        self.memory = options.matching("memory", memory, r"[1-9][0-9]*[kKmMgG]", "an amount of memory such as 8G")
+        self._claims: tuple[Resources, PropositionStore] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_claims": None}  # a copy finds its parser again
 
     def claims(self) -> PropositionStore:
-        """The parser with what it has parsed so far, found at the first call."""
-        if self._claims is None:
+        """The parser with what it has parsed so far, found at the first call and when its files have changed."""
+        resources = self.resources()
+        if self._claims is None or self._claims[0] != resources:
             check("msgpack", purpose="SPICE")
             named = [name for name in (os.fspath(self.parser), WORDNET) if name in weights.models()]
             weights.check(*named, purpose="SPICE")
-            self._claims = PropositionStore(weights.require(self.parser), weights.require(WORDNET))
-        return self._claims
+            self._claims = resources, PropositionStore(weights.require(self.parser), weights.require(WORDNET))
+        return self._claims[1]
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         if self.backend == "java":
             return (("backend", "java"),)
         return (("parser", os.path.basename(os.fspath(self.parser))), ("rules", self.claims().fingerprint))
+
+    def resources(self) -> Resources:
+        if self.backend == "caplens":
+            return {"parser": weights.model_digest(self.parser), "wordnet": weights.model_digest(WORDNET)}
+        if self.jar is None:
+            return {}
+        return {"jar": weights.model_digest(self.jar), "libraries": weights.model_digest(Path(self.jar).parent / "lib")}
 
     def statistics(self, work: Workspace) -> Statistics:
         captions = work.captions

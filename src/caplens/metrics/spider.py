@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Metric, Statistics, register
+from caplens.metrics.base import Metric, Resources, Statistics, register
 from caplens.metrics.cider import CiderD
 from caplens.metrics.spice import Spice
 from caplens.text.idf import IdfSource
@@ -26,14 +26,16 @@ class Spider(Metric):
     english_only = True
 
     def __init__(self, *, idf: IdfSource = "corpus", parser: str | os.PathLike[str] = "en_core_web_md") -> None:
-        self.idf = idf
-        self.parser = parser
         self._parts = (CiderD(idf=idf), Spice(parser=parser))
+        self.idf, self.parser = idf, parser
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return tuple(
             (f"{metric.name}.{key}", value) for metric in self._parts for key, value in metric.signature_parts()
         )
+
+    def resources(self) -> Resources:
+        return {metric.name: metric.identity() for metric in self._parts}
 
     def statistics(self, work: Workspace) -> Statistics:
         cider, spice = (metric.result(work) for metric in self._parts)

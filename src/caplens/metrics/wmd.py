@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from caplens.core.workspace import Workspace
-from caplens.metrics.base import Metric, Statistics, reference_counts, register
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.native._kernels import wmd_nearest
+from caplens.storage.weights import model_digest
 from caplens.text.ngrams import Tokenizer, tokenizer_name
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
@@ -33,7 +35,8 @@ class Wmd(Metric):
     summary = "exp(−word mover's distance) to the nearest reference"
 
     def __init__(self, *, vectors: str | os.PathLike[str] = "glove-6b-50d", tokenizer: Tokenizer = "ptb") -> None:
-        self.vectors, self.tokenizer = vectors, tokenizer
+        self.vectors = options.path("vectors", vectors, "name or a file of word vectors")
+        self.tokenizer = options.tokenizer(tokenizer)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (
@@ -42,6 +45,9 @@ class Wmd(Metric):
             ("tokenizer", tokenizer_name(self.tokenizer)),
             ("stop-words", "nltk"),
         )
+
+    def resources(self) -> Resources:
+        return {"vectors": model_digest(self.vectors)}
 
     def statistics(self, work: Workspace) -> Statistics:
         """One column: exp(−distance); 0 where nothing is left to compare."""

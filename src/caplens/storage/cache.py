@@ -24,7 +24,8 @@ import numpy as np
 from caplens.core.errors import CaplensError, CaplensWarning
 from caplens.core.types import Vectors
 from caplens.storage.atomic import atomic_path
-from caplens.storage.fingerprints import changed_files, digest, recorded_sum, remember
+from caplens.storage.digests import digest
+from caplens.storage.fingerprints import changed_files, recorded_sum, remember
 from caplens.storage.locks import locked
 from caplens.storage.paths import cache_folder
 

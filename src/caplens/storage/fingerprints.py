@@ -8,25 +8,19 @@ A record saves time and proves nothing to whoever can write it: `caplens doctor 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from caplens.storage.atomic import write_atomically
+from caplens.storage.digests import digest
 
 Fingerprint = tuple[int, ...]
 # The clock of a file system ticks up to two seconds apart: a file that has just changed may change again unseen.
 _SETTLED_AFTER = 2_000_000_000
 _answers: dict[tuple[Path, str, Fingerprint], bool] = {}
 """What this process has found out; all there is for folders in which no record can be written."""
-
-
-def digest(path: Path) -> str:
-    """Return the sha256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def fingerprint(path: Path) -> Fingerprint:

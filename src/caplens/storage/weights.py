@@ -31,8 +31,9 @@ from caplens.core.progress import Progress, silent
 from caplens.storage import registry
 from caplens.storage.archives import Archive, FolderArchive, ZipArchive, copy_member, open_archive
 from caplens.storage.atomic import atomic_folder
+from caplens.storage.digests import content_digest
+from caplens.storage.digests import digest as digest
 from caplens.storage.fingerprints import changed_files, remember
-from caplens.storage.fingerprints import digest as digest
 from caplens.storage.leftovers import sweep
 from caplens.storage.locks import locked
 from caplens.storage.paths import data_folder
@@ -114,6 +115,19 @@ def models() -> dict[str, Model]:
 def shipped(name: str) -> Path:
     """A file of weights that we trained and that comes with the package."""
     return Path(str(files("caplens") / "storage" / "shipped" / f"{name}.safetensors"))
+
+
+def model_digest(name_or_path: str | os.PathLike[str]) -> str:
+    """Return what stands for the bytes of a model: its sums in the table of weights, or the content of a path.
+
+    The table's own models are handed out only as the table describes them, so they need not be read for this. What is
+    not on this machine has no content.
+    """
+    model = models().get(os.fspath(name_or_path))
+    if model is not None:
+        return hashlib.sha256("".join(file.sha256 for file in model.files.values()).encode()).hexdigest()
+    path = find(name_or_path)
+    return "absent" if path is None else content_digest(path)
 
 
 def find(name_or_path: str | os.PathLike[str]) -> Path | None:

@@ -49,6 +49,11 @@ class IdfTable:
             digest.update(b"\n" + array.astype("<u4").tobytes())
         return digest.hexdigest()[:12]
 
+    @property
+    def identity(self) -> str:
+        """What results made with this table are kept under."""
+        return self.checksum
+
     def __len__(self) -> int:
         return len(self.frequencies)
 

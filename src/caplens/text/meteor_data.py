@@ -15,7 +15,7 @@ from caplens.core.errors import InputError
 from caplens.core.progress import Progress
 from caplens.native._kernels import ParaphraseBuilder, write_synonyms
 from caplens.storage.cache import FileCache
-from caplens.storage.fingerprints import digest
+from caplens.storage.digests import digest
 
 TABLE, JAR = "paraphrase-en.gz", "meteor-1.5.jar"
 VERSION = "1"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
 from caplens.native._kernels import Candidates, NgramIndex, References, WordRuns
+from caplens.storage.identity import callable_name
 
 if TYPE_CHECKING:
     from caplens.core.workspace import Workspace
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 def tokenizer_name(tokenizer: Tokenizer) -> str:
-    """What a signature calls a tokenizer.
+    """Return what a signature calls a tokenizer; one without a name gets a mark, so that no other is called so.
 
     >>> tokenizer_name("ptb"), tokenizer_name(str.split)
     ('ptb', 'builtins.str.split')
@@ -31,9 +32,7 @@ def tokenizer_name(tokenizer: Tokenizer) -> str:
         if tokenizer not in ("ptb", "whitespace"):
             raise InputError(f"no tokenizer is called {tokenizer!r}", remedy="take 'ptb', 'whitespace' or a callable")
         return tokenizer
-    where = getattr(tokenizer, "__objclass__", tokenizer)
-    module = getattr(where, "__module__", None) or type(tokenizer).__module__
-    return f"{module}.{getattr(tokenizer, '__qualname__', type(tokenizer).__qualname__)}"
+    return callable_name(tokenizer)
 
 
 class ReferenceIndex:

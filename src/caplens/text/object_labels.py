@@ -8,13 +8,10 @@ from pathlib import Path
 
 from caplens.native._kernels import english_stem
 from caplens.storage import weights
-from caplens.text.wordnet import WordNet
+from caplens.text.wordnet import WORDNET, WordNet
 
 GROUPS = ("people", "social group")
 """Words for several persons; WordNet does not count them as persons."""
-
-
-WORDNET = "wordnet-3.0"
 
 
 def named(nouns: Sequence[str], labels: Sequence[str]) -> list[list[int]]:

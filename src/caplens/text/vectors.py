@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
-from caplens.storage.fingerprints import digest
+from caplens.storage.digests import digest
 
 Array = NDArray[np.float32]
 

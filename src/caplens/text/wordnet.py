@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Literal
 
+WORDNET = "wordnet-3.0"
+"""The database's name among the weights: the version that METEOR and SPICE use."""
 Part = Literal["noun", "verb", "adj", "adv"]
 PARTS: tuple[Part, ...] = ("noun", "verb", "adj", "adv")
 

@@ -20,8 +20,19 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics._mlp import FeatureMLP, logistic
-from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness
-from caplens.metrics.caplens_score import ENCODER, FEATURES, MEANING, PICTURE, foreseen, meaning, picture_fit
+from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness, well_formedness_identity
+from caplens.metrics.caplens_score import (
+    ENCODER,
+    FEATURES,
+    MEANING,
+    PICTURE,
+    foreseen,
+    meaning,
+    meaning_identity,
+    picture_fit,
+    picture_identity,
+)
+from caplens.storage.identity import Identity
 from caplens.training.composite_trials import (
     FEWEST,
     Captions,
@@ -60,6 +71,7 @@ class Material:
             "images": str(len({image for trial, _ in self.trials for image in trial.images})),
             "captions": str(sum(len(trial.captions) for trial, _ in self.trials)),
             "pictures": str(sum(len(set(trial.images)) for trial, _, _ in self.seen)),
+            "data": Identity.of([self.trials, self.seen, self.gamed, self.behaved, self.honest, self.bank]).digest[:16],
         }
 
 
@@ -75,15 +87,17 @@ def gather(
     groups = [make_group(each, config) for each in human]
     bank = load_sentence_encoder(ENCODER).encode([texts[0] for texts in usual.values()]).astype(np.float16)
 
-    def features(captions: CaptionSet, name: str, compute: Callable[[Workspace], Floats]) -> Floats:
-        identity = f"composite 5 {name} {hash_of(bank)}"
+    def features(captions: CaptionSet, identity: Identity, compute: Callable[[Workspace], Floats]) -> Floats:
         return cached_features(captions, identity, lambda some: compute(Workspace(some, progress)))
 
     def of_meaning(captions: CaptionSet) -> Floats:
-        return features(captions, "meaning", lambda work: meaning(work, bank))
+        return features(captions, meaning_identity(bank), lambda work: meaning(work, bank))
 
-    def of_manners(captions: CaptionSet) -> Floats:
-        return features(captions, "well_formedness 10", well_formedness)
+    def of_form(captions: CaptionSet) -> Floats:
+        return features(captions, well_formedness_identity(), well_formedness)
+
+    def of_picture(captions: CaptionSet) -> Floats:
+        return features(captions, picture_identity(), picture_fit)
 
     people = [people_trial(group, config) for group in groups]
     machines = [made for group in groups if (made := machine_trial(group, machine, config)) is not None]
@@ -91,10 +105,10 @@ def gather(
     gamed = [gamed_set(each, config) for each in (*human, usual)]
     return Material(
         trials=[(trial, of_meaning(trial.captions)) for trial in (*people, *machines)],
-        seen=[(trial, of_meaning(trial.captions), features(trial.captions, "picture", picture_fit)) for trial in seen],
+        seen=[(trial, of_meaning(trial.captions), of_picture(trial.captions)) for trial in seen],
         gamed=np.concatenate([of_meaning(captions) for captions in gamed]),
-        behaved=np.concatenate([of_manners(captions) for captions in gamed]),
-        honest=np.concatenate([of_manners(trial.captions) for trial in (*people, *machines)]),
+        behaved=np.concatenate([of_form(captions) for captions in gamed]),
+        honest=np.concatenate([of_form(trial.captions) for trial in (*people, *machines)]),
         bank=bank,
     )
 
@@ -163,13 +177,6 @@ def curve_sizes(images: int) -> list[int]:
     [30, 60, 120, 241, 482, 964]
     """
     return [images // 2**step for step in reversed(range(images.bit_length())) if images // 2**step >= FEWEST]
-
-
-def hash_of(bank: NDArray[np.float16]) -> str:
-    """Names a bank, for the cache of features."""
-    import hashlib
-
-    return hashlib.sha256(bank.tobytes()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

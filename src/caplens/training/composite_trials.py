@@ -19,6 +19,8 @@ from caplens.core.errors import InputError
 from caplens.core.types import Floats
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics.caplens_score import ENCODER
+from caplens.storage.content import content_identity
+from caplens.storage.identity import Identity
 from caplens.training.corruptions import CORRUPTIONS
 
 Captions = Mapping[str, Sequence[str]]
@@ -55,6 +57,11 @@ class Trial:
     images: list[str]
     sources: list[str]
     """The picture each caption was made for."""
+
+    @property
+    def identity(self) -> Identity:
+        """Every caption, what it is held against, and whether it is right."""
+        return Identity.of([content_identity(self.captions), self.images, self.sources])
 
     @property
     def right(self) -> NDArray[np.bool_]:

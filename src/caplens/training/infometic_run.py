@@ -14,6 +14,7 @@ from caplens.encoders.base import Encoder
 from caplens.encoders.load import load_encoder
 from caplens.storage import weights
 from caplens.text.object_labels import ObjectLabels
+from caplens.text.wordnet import WORDNET
 from caplens.training.grounded import (
     Captions,
     Pictures,
@@ -31,7 +32,6 @@ from caplens.training.pairs import Progress, read_pairs
 from caplens.training.trainer import TrainingRun
 from caplens.vision.regions import CLUSTERS, make_proposer
 
-WORDNET = "wordnet-3.0"
 POLLUTED = {"train": 2, "val": 1, "test": 1}
 """Polluted captions per picture."""
 

@@ -18,7 +18,9 @@ from caplens.core.progress import Progress, silent
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics._mlp import FeatureMLP
-from caplens.metrics.nneval import FEATURES, HIDDEN, nneval_features
+from caplens.metrics.nneval import FEATURES, HIDDEN, features_identity, nneval_features
+from caplens.storage.content import content_identity
+from caplens.storage.identity import Identity
 from caplens.training.features import cached_features
 from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
@@ -111,12 +113,15 @@ def train_nneval(
     def compute(some: CaptionSet) -> Floats:
         return nneval_features(Workspace(some, progress))
 
-    features = cached_features(captions, "nneval", compute)
-    judged = cached_features(rated.captions, "nneval", compute)
+    identity = features_identity()
+    features = cached_features(captions, identity, compute)
+    judged = cached_features(rated.captions, identity, compute)
     for name in leave_out:  # ablation: the feature says nothing
         features[:, FEATURES.index(name)] = 0
         judged[:, FEATURES.index(name)] = 0
+    data = Identity.of([identity, content_identity(captions), labels, content_identity(rated.captions), rated.ratings])
     about = {"images": str(len(human)), "captions": str(len(labels)), "leave_out": ",".join(leave_out)}
+    about["data"] = data.digest[:16]  # so that a run is never resumed with other data
     run = TrainingRun(folder, {**asdict(config), **about})
     network = fit(features, labels, judged, rated.ratings, run, config, progress)
     network.about.update(about)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from caplens.core import optional
 from caplens.core.errors import InputError
 from caplens.storage import weights
+from caplens.storage.digests import content_digest
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -62,6 +64,11 @@ class Proposer(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def identity(self) -> str:
+        """Everything that its regions depend on: what they are kept under."""
+        ...
 
     def __call__(self, image: Image, image_id: str) -> Regions: ...
 
@@ -125,6 +132,10 @@ class DetectorProposer:
     name: str = "efficientdet-lite0"
     _detector: Detector | None = field(default=None, repr=False)
 
+    @property
+    def identity(self) -> str:
+        return f"{self.name} {weights.model_digest(self.name)} {self.least_confidence}"
+
     def __call__(self, image: Image, image_id: str) -> Regions:
         from caplens.storage.weights import require
         from caplens.vision.detector import Detector
@@ -151,6 +162,10 @@ class GridProposer:
     """Overlapping windows of three sizes; confidence is how much of the picture's contrast a window holds."""
 
     name: str = "grid"
+
+    @property
+    def identity(self) -> str:
+        return self.name
 
     def __call__(self, image: Image, image_id: str) -> Regions:
         grey = np.asarray(image.convert("L").resize((96, 96)), dtype=np.float64)
@@ -183,10 +198,14 @@ class TransformersProposer:
 
     @property
     def name(self) -> str:
-        return Path(self.weights).name
+        return f"{Path(self.weights).name}@{weights.model_digest(self.weights)[:12]}"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.weights} {weights.model_digest(self.weights)} {self.least_confidence}"
 
     def __call__(self, image: Image, image_id: str) -> Regions:
-        purpose = f"the detector {self.name}"
+        purpose = f"the detector {Path(self.weights).name}"
         torch = optional.require("torch", "transformers", purpose=purpose)
         if self._model is None:
             processor = optional.require("transformers:AutoImageProcessor", purpose=purpose)
@@ -212,9 +231,10 @@ class FileProposer:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.name = self.path.stem
         if not self.path.is_file():
             raise InputError("there is no such file of boxes", where=str(self.path), remedy="check the path")
+        digest = content_digest(self.path)
+        self.name, self.identity = f"{self.path.stem}@{digest[:12]}", f"file of boxes {digest}"
         self._records = self._tsv() if self.path.suffix == ".tsv" else self._json()
 
     def __call__(self, image: Image, image_id: str) -> Regions:
@@ -267,5 +287,11 @@ def make_proposer(regions: str) -> Proposer:
     if regions == "grid":
         return GridProposer()
     if regions.endswith((".json", ".tsv")):
-        return FileProposer(regions)
+        return _read_boxes(regions, weights.model_digest(regions))
     return TransformersProposer(regions)
+
+
+@functools.lru_cache(maxsize=1)
+def _read_boxes(path: str, _: str) -> FileProposer:
+    """A file of boxes, which may be large, read again when its content has changed."""
+    return FileProposer(path)

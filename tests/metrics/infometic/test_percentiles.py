@@ -32,7 +32,7 @@ def test_words_of_a_caption_far_from_the_picture_weigh_less_and_near_ones_by_alp
 
 
 def test_the_shipped_figures_are_quantiles() -> None:
-    content = json.loads(percentiles.place().read_text("utf-8"))
+    content = json.loads(percentiles.percentiles_path().read_text("utf-8"))
     shipped = weights.digest(weights.shipped("infometic"))[:12]
     assert content["weights"] == shipped, "measure them anew: python tools/infometic_percentiles.py FLICKR8K_FOLDER"
     found = percentiles_of(content["weights"])
@@ -43,5 +43,5 @@ def test_the_shipped_figures_are_quantiles() -> None:
 
 def test_other_weights_have_no_percentiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert percentiles_of("of other weights") is None
-    monkeypatch.setattr(percentiles, "place", lambda: tmp_path / "absent.json")
+    monkeypatch.setattr(percentiles, "percentiles_path", lambda: tmp_path / "absent.json")
     assert percentiles_of("with no file") is None

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.bench.agreement import Ints
 from caplens.bench.base import RatingSet, Task, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
 from caplens.bench.sets.composite import coco_references
@@ -17,6 +16,7 @@ from caplens.bench.statistics import AgreementStatistic, ItemStatistic, Scored
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats
+from caplens.evaluation.resampling import Ints
 
 POOL = 300
 DEPTHS = (1, 5, 10)

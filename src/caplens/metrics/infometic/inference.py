@@ -200,7 +200,7 @@ def token_table(embedder: Embedder, ids: Sequence[Sequence[int]]) -> TokenTable:
     encoder = embedder.encoder
     start, *_, end = encoder.tokenize("")[0]
     wanted = sorted({PADDING, *(token for text in ids for token in text)})
-    keys = [key_of(encoder.identity, "lone token", str(token)) for token in wanted]
+    keys = [key_of(encoder.fingerprint, "lone token", str(token)) for token in wanted]
     known = embedder.cache.get(keys)
     missing = [(token, key) for token, key in zip(wanted, keys, strict=True) if key not in known]
     for first in range(0, len(missing), 512):
@@ -228,11 +228,11 @@ def sum_by_word(alphas: Floats, text: WordPieces, count: int) -> Floats:
 def load_model(source: str, allow_pickle: bool = False) -> InfoMeticModel:
     """Weights by name (`infometic`, shipped) or path: of `caplens train infometic`, or the authors' checkpoint."""
     path = weights.shipped(source) if "/" not in source and not Path(source).exists() else Path(source)
-    return _load(path, allow_pickle)
+    return _load(path, weights.model_digest(path), allow_pickle)
 
 
 @functools.lru_cache(maxsize=4)
-def _load(path: Path, allow_pickle: bool) -> InfoMeticModel:
+def _load(path: Path, digest: str, allow_pickle: bool) -> InfoMeticModel:
     from caplens.metrics.infometic.network import InfoMeticNetwork
 
     if not path.is_file():
@@ -243,7 +243,7 @@ def _load(path: Path, allow_pickle: bool) -> InfoMeticModel:
     except (KeyError, RuntimeError) as error:
         raise InputError(f"holds no InfoMetIC weights ({str(error).splitlines()[0]})", where=str(path)) from None
     whole_image = bool(about.get("whole_image", True))
-    return InfoMeticModel(fusion, str(about.get("encoder", "")), weights.digest(path)[:12], whole_image)
+    return InfoMeticModel(fusion, str(about.get("encoder", "")), digest[:12], whole_image)
 
 
 def _read(path: Path, allow_pickle: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:

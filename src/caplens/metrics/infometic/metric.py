@@ -8,6 +8,7 @@ the text precision, both as scale · cosine; InfoMetIC is their sum, InfoMetIC+ 
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,10 +19,13 @@ from caplens.core.details import Details, LazyDetails, Missing, Region, Word
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
-from caplens.metrics.base import Statistics, register
-from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles, percentiles_of
+from caplens.metrics.base import Resources, Statistics, register
+from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles, percentiles_of, percentiles_path
+from caplens.storage.weights import find, model_digest
 from caplens.text.language import UNTRUSTED, looks_english
+from caplens.text.wordnet import WORDNET
 
 if TYPE_CHECKING:
     from caplens.encoders.base import Encoder
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from caplens.vision.regions import Proposer, Regions
 
 PAPER = "Hu et al. 2023, InfoMetIC: An Informative Metric for Reference-free Image Caption Evaluation"
+SHIPPED = "infometic"
+"""The network that comes with caplens."""
 LEAST_ALPHA = 0.1
 """β (§3.3): below it a word is wrong, a region not mentioned."""
 FOREIGN = 0.005
@@ -58,14 +64,25 @@ class RegionMetric(VisualMetric):
         images = work.captions.images
         if images is None:
             raise MissingData(f"{self.name} looks at pictures and none were given: pass images= or --images DIR")
-        key = ("looks", self.get_encoder().identity, self.regions, self.allow_urls)
-        return work.get_or_compute(key, lambda: extract_region_features(self.embedder(work), images, self.proposer()))
+        proposer = self.proposer()
+        key = ("region features", self.get_encoder().fingerprint, proposer.identity, self.allow_urls)
+        return work.get_or_compute(key, lambda: extract_region_features(self.embedder(work), images, proposer))
 
     def tagged(self, work: Workspace) -> list[list[TaggedWord]]:
         """The words of every caption."""
         from caplens.text.words import tag_words
 
-        return work.get_or_compute("tagged words", lambda: tag_words(work.captions.candidates))
+        return work.get_or_compute(("tagged words", _tagger()), lambda: tag_words(work.captions.candidates))
+
+    def resources(self) -> Resources:
+        """Besides the encoder where regions come from and, for the details, what knows words and people's captions."""
+        return {
+            **super().resources(),
+            "regions": self.proposer().identity,
+            "tagger": _tagger(),
+            "wordnet": model_digest(WORDNET) if find(WORDNET) is not None else "absent",
+            "percentiles": model_digest(percentiles_path()),
+        }
 
     @abstractmethod
     def pair_scores(self, work: Workspace) -> dict[int, PairScores]:
@@ -99,6 +116,16 @@ class RegionMetric(VisualMetric):
         details = Explained(judged, self.tagged(work), shown, numbers, self.percentiles())
         notes = self.notes(work.captions.candidates)
         return Statistics(scores[:, None], details=details, notes=notes, failures=regions.failures)
+
+
+def _tagger() -> str:
+    """The parser that is here; the name of its folder changes with the files in it."""
+    from caplens.text.words import require_tagger
+
+    try:
+        return require_tagger().name
+    except MissingData:
+        return "absent"
 
 
 class Explained(LazyDetails):
@@ -225,19 +252,21 @@ class InfoMetricFamily(RegionMetric):
     def __init__(
         self,
         encoder: str | Encoder = "auto",
-        weights: str = "infometic",
+        weights: str | os.PathLike[str] = SHIPPED,
         regions: str = "detector",
         allow_pickle: bool = False,
         allow_urls: bool = False,
     ) -> None:
-        super().__init__(encoder, weights, allow_pickle, allow_urls)
-        self.network, self.regions = weights, regions
+        super().__init__(
+            encoder, options.path("weights", weights, "path or a name of weights"), allow_pickle, allow_urls
+        )
+        self.regions = options.text("regions", regions)
 
     def model(self) -> InfoMeticModel:
         """The network; loaded once per process."""
         from caplens.metrics.infometic.inference import load_model
 
-        return load_model(self.network, self.allow_pickle)
+        return load_model(os.fspath(self.weights or SHIPPED), self.allow_pickle)
 
     def get_encoder(self) -> Encoder:
         from caplens.encoders.load import load_encoder
@@ -257,7 +286,7 @@ class InfoMetricFamily(RegionMetric):
     def pair_scores(self, work: Workspace) -> dict[int, PairScores]:
         encoder, model = self.get_encoder(), self.model()
         model.check(encoder)
-        key = ("pair scores", encoder.identity, model.weights_hash, self.regions)
+        key = ("pair scores", model.weights_hash, *sorted(super().resources().items()), self.allow_urls)
         return work.get_or_compute(key, lambda: self._score_pairs(work))
 
     def _score_pairs(self, work: Workspace) -> dict[int, PairScores]:
@@ -283,9 +312,12 @@ class InfoMetricFamily(RegionMetric):
 
         encoder = self.get_encoder()
         return work.get_or_compute(
-            ("pieces", encoder.identity),
+            ("word pieces", encoder.fingerprint, _tagger()),
             lambda: [tokenize_words(encoder, [word.text for word in words]) for words in self.tagged(work)],
         )
+
+    def resources(self) -> Resources:
+        return {**super().resources(), "network": self.model().weights_hash}
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         weights = ("weights", f"infometic@{self.model().weights_hash}")

@@ -61,7 +61,7 @@ def word_weight(alpha: float, count: int, cosine: float) -> float:
     return count * alpha * math.exp(-FIT * max(0.0, FITS_FROM - cosine))
 
 
-def place() -> Path:
+def percentiles_path() -> Path:
     """The file, written by tools/infometic_percentiles.py."""
     return Path(str(files("caplens") / "storage" / "shipped" / "infometic-percentiles.json"))
 
@@ -69,9 +69,9 @@ def place() -> Path:
 @functools.cache
 def percentiles_of(weights_hash: str) -> HumanPercentiles | None:
     """For these weights; None for others than those it was measured with."""
-    if not place().is_file():
+    if not percentiles_path().is_file():
         return None
-    content = json.loads(place().read_text("utf-8"))
+    content = json.loads(percentiles_path().read_text("utf-8"))
     if content["weights"] != weights_hash:
         return None
     return HumanPercentiles({key: tuple(content[key]) for key in KEYS}, float(content["scale"]))

@@ -103,13 +103,13 @@ def _look(embedder: Embedder, data: bytes, name: str, proposer: Proposer, known:
 
 
 def _boxes_key(proposer: Proposer, data: bytes) -> bytes:
-    return key_of(proposer.name, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", data)
+    return key_of(proposer.identity, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", data)
 
 
 def _vectors_key(embedder: Embedder, regions: Regions, data: bytes) -> bytes:
     encoder = embedder.encoder
     kind = f"regions {hashlib.sha256(regions.boxes.astype(np.float32).tobytes()).hexdigest()}"
-    return key_of(encoder.identity + encoder.preprocessing, kind, data)
+    return key_of(encoder.fingerprint, kind, data)
 
 
 def _pack(regions: Regions) -> Vectors:
