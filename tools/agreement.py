@@ -1,4 +1,4 @@
-"""Writes docs/agreement.md and out/agreement.html from a real run.
+"""Writes docs/research/agreement.md and out/agreement.html from a real run.
 
     python tools/agreement.py DATA_FOLDER [--budget MINUTES]
 
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _write_page(whole: BenchReport) -> None:
-    write_atomically(Path(__file__).parents[1] / "docs" / "agreement.md", page(whole))
+    write_atomically(Path(__file__).parents[1] / "docs" / "research" / "agreement.md", page(whole))
 
 
 def _sets() -> list[RatingSet]:
@@ -129,7 +129,8 @@ on the weights, which stand in the signatures (`caplens bench SET --json`). A me
 every caption of the set (pictures that are not here): its figure is on the rest and must not be compared with
 the others'.
 
-A metric is not judged fairly by a set on which its rules or weights were chosen; its own page under `docs/` says which.
+A metric is not judged fairly by a set on which its rules or weights were chosen; its page in
+this folder says which.
 """
 
 

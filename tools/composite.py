@@ -1,4 +1,4 @@
-"""What each of caplens's features is worth: tried one by one, and left out. Two tables of docs/composite.md.
+"""What each of caplens's features is worth: tried one by one, and left out. Two tables of docs/research/composite.md.
 
     python tools/learned_pools.py DATA POOLS
     python tools/composite.py DATA POOLS [--seeds 3] [--only features ablation] [--no-page]
@@ -56,7 +56,7 @@ from caplens.training.composite import Material, fit, gather, held_out
 from caplens.training.composite_trials import CompositeConfig
 from caplens.training.features import cached_features
 
-PAGES = Path(__file__).parents[1] / "docs"
+PAGES = Path(__file__).parents[1] / "docs" / "research"
 SETS = (
     ("flickr8k-expert", "tau-c", "Expert τc"),
     ("flickr8k-cf", "tau-b", "CF τb"),
@@ -208,7 +208,7 @@ def ablation_table(material: Mapping[int, Material], sets: Sequence[Rated], extr
     ways: dict[str, tuple[str, ...]] = {
         "nothing": (),
         **{name: (name,) for name in FEATURES},
-        "all well_formedness": WELL_FORMEDNESS,
+        "all four of well-formedness": WELL_FORMEDNESS,
     }
     features = [(rated, rated.of(extractor.own)) for rated in sets]
     shown = [(rated, own, False) for rated, own in features] + [(rated, own, True) for rated, own in features[:2]]

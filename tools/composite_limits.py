@@ -1,4 +1,4 @@
-"""How far caplens's and NNEval's features get, whatever the learner: tables of docs/composite.md and docs/nneval.md.
+"""How far caplens's and NNEval's features get, whatever the learner: tables of two pages of docs/research.
 
     python tools/learned_pools.py DATA POOLS
     python tools/composite_limits.py DATA POOLS [--only bounds transfer spaces frontier ties nneval] [--no-page]

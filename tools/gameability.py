@@ -1,4 +1,4 @@
-"""Which metric can be gamed? Writes docs/gameability.md and its plots.
+"""Which metric can be gamed? Writes docs/research/gameability.md and its plots.
 
     python tools/gameability.py --data DIR          # DIR holds coco/ and ciderr/
 
@@ -223,7 +223,7 @@ def findings(repeats: Curves, lengths: Curves, filled: Curves) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--output", type=Path, default=Path("docs"))
+    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "docs" / "research")
     parser.add_argument("--count", type=int, default=120, help="captions per set")
     parser.add_argument("--searched", type=int, default=24, help="captions per set that the search pleases")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What InfoMetIC reaches on the test photos of Flickr8k and on Pascal-50S: the tables of docs/infometic.md.
+"""What InfoMetIC reaches on the test photos of Flickr8k and on Pascal-50S: the tables of docs/research/infometic.md.
 
     python tools/infometic.py --data DATA --features FEATURES --run "HTN and FS=runs/both/infometic.safetensors" ...
 

@@ -1,4 +1,4 @@
-"""What each of NNEval's eight features is worth, over seeds: the ablation table of docs/nneval.md.
+"""What each of NNEval's eight features is worth, over seeds: the ablation table of docs/research/nneval.md.
 
     python tools/learned_pools.py DATA POOLS
     python tools/nneval_ablation.py POOLS --output DIR [--seeds 3] [--no-page]
@@ -19,7 +19,7 @@ from caplens.readers import read_references
 from caplens.storage.atomic import write_atomically
 from caplens.training.nneval import NNEvalConfig, read_rated, train_nneval
 
-PAGE = Path(__file__).parents[1] / "docs" / "nneval.md"
+PAGE = Path(__file__).parents[1] / "docs" / "research" / "nneval.md"
 START, END = "<!-- written by tools/nneval_ablation.py -->", "<!-- end of the table -->"
 EPOCHS = 25
 

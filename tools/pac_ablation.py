@@ -2,7 +2,8 @@
 
     python tools/pac_ablation.py DATA --output DIR [--features DIR] [--captions FILE] [--crops N] [--seeds 2]
 
-Trains the projections on real pairs alone, with t', with v' and with both, and writes the table into docs/pac-s.md.
+Trains the projections on real pairs alone, with t', with v' and with both, and writes the table of
+docs/research/pac-s.md.
 Trainings are resumable and stored; `--captions` names a captioner's captions of the training pictures, `--crops` how
 many of them get a v' (all, unless that takes too long). Nothing is chosen on the ratings: a training stops by its
 validation loss.
@@ -36,7 +37,7 @@ from caplens.training.pac import PacConfig
 from caplens.training.pac_run import train_pac
 from caplens.training.pairs import read_pairs
 
-PAGE = Path(__file__).parents[1] / "docs" / "pac-s.md"
+PAGE = Path(__file__).parents[1] / "docs" / "research" / "pac-s.md"
 START, END = "<!-- written by tools/pac_ablation.py -->", "<!-- end of the table -->"
 RESAMPLES = 1000
 # The paper's patience is 3.4 passes over COCO; ours is 13 passes over Flickr8k, looked at every second one.

@@ -1,7 +1,7 @@
 """Does a captioner that is trained on a metric learn to please it? CIDEr-D against CIDEr-R as teachers.
 
     python tools/self_critical.py --images DIR --captions FILE --features DIR --output DIR            # trains
-    python tools/self_critical.py ... --report docs                                                   # and writes it up
+    python tools/self_critical.py ... --report docs/research                                          # and writes it up
 
 The experiment of the CIDEr-R paper (section 6.2) at the size of two cores: Flickr8k, each picture with its longest
 caption alone, pictures whose longest caption has a length strictly between the quartiles removed (single); and the same
