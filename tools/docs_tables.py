@@ -1,0 +1,398 @@
+"""Fills the tables of docs/ and README.md that repeat what the code says: options, verbs, models, figures.
+
+    python -m tools.docs_tables          # the quick blocks
+    python -m tools.docs_tables --all    # and those that run metrics or measure installed packages
+
+A block stands between `<!-- kind: words -->` and `<!-- end kind -->`. Whatever is between the two lines is replaced.
+tests/docs/test_site.py fails when a quick block and the code disagree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^<!-- (?P<kind>[a-z]+): ?(?P<words>.*?) ?-->\n(?P<body>.*?)^<!-- end (?P=kind) -->$", re.M | re.S)
+
+# What options mean that several metrics share, or whose class says it elsewhere than under "Args:".
+MEANINGS = {
+    "tokenizer": 'how texts are cut into words: `"ptb"` as coco-caption does, `"whitespace"`, or a function',
+    "idf": 'where document frequencies come from: `"corpus"` (these references), a table of `caplens idf build`, '
+    "a file of captions, or lists of references",
+    "sigma": "width of the Gaussian on the difference in length",
+    "k_r": "weight of the repetition penalty, from 0 to 1; the length penalty has the rest",
+    "formula": '`"official"` as the authors\' scorer computes it, `"paper"` as the paper prints it',
+    "data": "a folder with METEOR's own files; else what `caplens weights fetch meteor` brought",
+    "vectors": "word vectors: a name of `caplens weights list`, or a file",
+    "text_encoder": "the language model: a name of `caplens weights list`, a hub name, or a folder",
+    "against": '`"nearest"` reference, `"centroid"` of all references, or `"both"` (the mean of the two)',
+    "layer": "which layer's states are compared; `None` is layer 9 for all-mpnet-base-v2 and the last one for others",
+    "baseline": "a csv with LAYER, P, R, F by which scores are rescaled, as bert-score's own package has them",
+    "part": '`"f"`, `"precision"` or `"recall"`',
+    "prompt": "what stands before every text; `None` is the prompt that the encoder's metric was published with",
+    "ridge": "what is added to the diagonals of the covariances",
+    "jar": "path of the original program, for the java backend",
+    "timeout": "seconds that the java backend may take",
+    "memory": "how much memory the java backend may take",
+    "parser": "a parser by name (`caplens weights list`) or the folder of a spaCy pipeline",
+}
+# An option of one metric may mean something else than its namesakes.
+OWN_MEANINGS = {
+    ("bert-score", "idf"): "whether rare tokens count more, by their frequency in the references",
+    ("spice", "backend"): '`"java"` runs the original program instead',
+}
+PAGE_OF = {
+    **{f"bleu-{n}": "bleu" for n in range(1, 5)},
+    **dict.fromkeys(("cider-d", "cider-plain", "cider-r"), "cider"),
+    **dict.fromkeys(("em-score", "em-score-ref"), "em-score"),
+    **dict.fromkeys(("infometic-p", "infometic-r", "infometic-plus"), "infometic"),
+    "ref-clip-s": "clip-s",
+    "ref-pac-s": "pac-s",
+}
+"""Metrics that share a page with another one."""
+EXTRAS = {
+    "sentence": "sent-sim, bert-score, the composite, the text side of the embedded encoder",
+    "parse": "SPICE, SPIDEr, NNEval, better word verdicts",
+    "onnx": "pictures: clip-s, pac-s, mid, infometic over the embedded encoder",
+    "regions": "the object detector: infometic, `caplens explain` of pictures",
+    "table": "parquet files, `to_pandas()`",
+    "video": "videos: em-score, pac-s of videos",
+    "clip": "CLIP from the hub, the captioner",
+    "int8": "the 8-bit embedded encoder",
+    "train": "`caplens train`",
+    "generate": "`caplens generate positives`",
+    "all": "all of the above",
+    "docs": "this site: `make docs`",
+    "dev": "the tests and what they compare with",
+}
+
+
+def page_of(name: str) -> Path:
+    """The page of a metric."""
+    return DOCS / "metrics" / f"{PAGE_OF.get(name, name)}.md"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+# Metrics
+
+
+def option_defaults(metric: type[Any]) -> dict[str, Any]:
+    """Options of a metric in the order of its signatures, with their defaults."""
+    defaults: dict[str, Any] = {}
+    for level in metric.__mro__:
+        if "__init__" in level.__dict__:
+            parameters = list(inspect.signature(level.__dict__["__init__"]).parameters.values())[1:]
+            for parameter in parameters:
+                if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                    defaults.setdefault(parameter.name, parameter.default)
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+                break
+    return defaults
+
+
+def option_meanings(metric: type[Any]) -> dict[str, str]:
+    """Options to meanings: what the docstrings say under "Args:", else the tables above."""
+    said: dict[str, str] = {}
+    for level in metric.__mro__:
+        _, _, listed = (inspect.getdoc(level) or "").partition("Args:\n") if level.__doc__ else ("", "", "")
+        for name, text in re.findall(r"^    (\w+): (.*?)(?=^    \w+:|^\S|\Z)", listed, re.M | re.S):
+            said.setdefault(name, " ".join(text.split()).rstrip(".").replace("``", "`"))
+    own = {name: text for (owner, name), text in OWN_MEANINGS.items() if owner == metric.name}
+    return {**MEANINGS, **said, **own}
+
+
+def options_block(words: str) -> str:
+    """Options, defaults and meanings of some metrics."""
+    from caplens.metrics import find_metric
+
+    metrics = [find_metric(name) for name in words.split()]
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for metric in metrics:
+        meanings = option_meanings(metric)
+        for name, default in option_defaults(metric).items():
+            rows.setdefault((f"`{name}`", f"`{default!r}`".replace("'", '"'), meanings[name]), []).append(metric.name)
+    if not rows:
+        return "None."
+    several = len(metrics) > 1
+    columns = ["option", "default", "meaning", *(["of"] if several else [])]
+    shared = "all" if len(metrics) > 2 else "both"
+    return table(
+        columns,
+        (
+            [*row, *([shared if len(names) == len(metrics) else ", ".join(names)] if several else [])]
+            for row, names in rows.items()
+        ),
+    )
+
+
+def metrics_block(words: str) -> str:
+    """Every metric with its page."""
+    from caplens.metrics import known_metrics, list_metrics
+
+    rows = []
+    for entry in list_metrics():
+        metric = known_metrics()[entry["name"]]
+        needs = " + ".join(entry["needs"]) or "nothing else"
+        if {"image", "video"} <= metric.needs:
+            needs = needs.replace("image + ", "").replace(" + video", "").replace("video", "") or ""
+            needs = " + ".join(filter(None, [needs, "image or video"]))
+        if metric.optional_inputs:
+            needs += f" ({', '.join(sorted(metric.optional_inputs))} where given)"
+        name = f"[{entry['name']}]({page_of(entry['name']).name})"
+        rows.append([name, ", ".join(entry["aliases"]), needs, entry["summary"].rstrip("."), entry["paper"]])
+    return table(["metric", "alias", "needs", "what it is", "paper"], rows)
+
+
+def agreement_block(words: str) -> str:
+    """The rows of some metrics in the overview of docs/research/agreement.md, turned on their side."""
+    lines = (DOCS / "research" / "agreement.md").read_text("utf-8").split("## Overview\n\n")[1].split("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
+    head, rows = cells[0], {row[0]: row[1:] for row in cells[2:]}
+    wanted = [name for name in words.split() if name in rows]
+    if not wanted:
+        return "Not measured: the rating sets at hand have no videos."
+    sides = []
+    for place, title in enumerate(head[1:]):
+        values = [rows[name][place] for name in wanted]
+        if any(values):
+            rating_set, _, figure = title.partition("<br>")
+            sides.append([rating_set, figure, *(value or "–" for value in values)])
+    return table(["rating set", "figure", *wanted], sides)
+
+
+def signature_block(words: str) -> str:
+    """What some metrics print as their signature on the example captions."""
+    import caplens
+    from caplens.readers import read_captions
+
+    captions = read_captions(ROOT / "examples" / "captions.jsonl")
+    names, *options = words.split("; ")
+    given = dict(pair.split("=") for pair in options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = caplens.evaluate(captions, metrics=names.split(), **given)
+    return "```text\n" + "\n".join(result.signature for result in report) + "\n```"
+
+
+# The command line
+
+
+def verbs() -> dict[str, Any]:
+    """Every verb, and every verb of a verb, as click's commands."""
+    import typer
+
+    from caplens.cli import build_app
+
+    def walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        else:
+            for word, each in inner.items():
+                yield from walk(each, f"{name} {word}".strip())
+
+    app: Any = typer.main.get_command(build_app())
+    order = app.list_commands(None)
+    return dict(sorted(walk(app, ""), key=lambda item: order.index(item[0].split()[0])))
+
+
+def verb_block(words: str) -> str:
+    """Arguments and options of one verb."""
+    command = verbs()[words]
+    rows = []
+    for parameter in command.params:
+        if parameter.name == "help":
+            continue
+        required = parameter.required and not getattr(parameter, "metavar", "")
+        if parameter.param_type_name == "argument":
+            name = f"`{(getattr(parameter, 'metavar', None) or parameter.name).upper()}`"
+        else:
+            name = ", ".join(f"`{word}`" for word in [*parameter.opts, *parameter.secondary_opts])
+        default = parameter.default
+        shown = "" if default is None or default is False or default == [] or callable(default) else f"`{default}`"
+        rows.append([name, "required" if required else shown, (getattr(parameter, "help", "") or "").rstrip(".")])
+    return table(["", "default", "meaning"], rows)
+
+
+# Models, packages, files
+
+
+def models_block(words: str) -> str:
+    """Every model that `caplens weights fetch` brings."""
+    from caplens.storage.weights import models
+
+    return table(
+        ["name", "what", "upstream", "license", "size"],
+        (
+            [f"`{model.name}`", model.what, model.upstream, model.license, f"{model.size / 1e6:.1f} MB"]
+            for model in models().values()
+        ),
+    )
+
+
+def cards() -> dict[str, str]:
+    """Title to text of every card of shipped weights."""
+    found = {}
+    for path in sorted((ROOT / "src" / "caplens" / "storage" / "shipped").glob("*.md")):
+        title, _, text = path.read_text("utf-8").partition("\n")
+        found[title.lstrip("# ")] = text.strip()
+    return found
+
+
+def shipped_block(words: str) -> str:
+    """The cards of the weights that come with the package."""
+    folder = ROOT / "src" / "caplens" / "storage" / "shipped"
+    parts = []
+    for title, text in cards().items():
+        sizes = ", ".join(f"`{name}` {(folder / name).stat().st_size / 1e6:.2f} MB" for name in title.split(", "))
+        parts.append(f"### {title}\n\n{sizes}\n\n{text}")
+    return "\n\n".join(parts)
+
+
+def extras() -> dict[str, list[str]]:
+    """The extras of pyproject.toml with what they ask for."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    return dict(listed)
+
+
+def extras_block(words: str) -> str:
+    """What every extra brings and weighs, measured on the packages installed here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    core = _with_dependencies(project["dependencies"])
+    rows = [["(none)", "every n-gram metric, METEOR, the page, `compare`", _megabytes(core)]]
+    for name in EXTRAS:
+        if name not in words.split():
+            rows.append([f"`{name}`", EXTRAS[name], _megabytes(_with_dependencies(extras()[name]) - core)])
+    return table(["extra", "what it is for", "installed size"], rows)
+
+
+def _with_dependencies(requirements: Iterable[str]) -> set[str]:
+    """Installed packages that these requirements bring, theirs included."""
+    from packaging.requirements import Requirement
+
+    found: set[str] = set()
+    waiting = [Requirement(text) for text in requirements]
+    while waiting:
+        asked = waiting.pop()
+        if asked.name == "caplens":
+            waiting += [Requirement(text) for extra in asked.extras for text in extras()[extra]]
+        if asked.name == "caplens" or asked.name in found:
+            continue
+        found.add(asked.name)
+        for text in metadata.requires(asked.name) or ():
+            inner = Requirement(text)
+            wanted = [{"extra": extra} for extra in (asked.extras or {""})]
+            if inner.marker is None or any(inner.marker.evaluate(extra) for extra in wanted):
+                waiting.append(inner)
+    return found
+
+
+def _megabytes(packages: Iterable[str]) -> str:
+    total = 0
+    for name in packages:
+        files = metadata.files(name) or ()
+        total += sum(path.stat().st_size for file in files if (path := Path(str(file.locate()))).is_file())
+    return f"{total / 1e6:.0f} MB"
+
+
+def file_block(words: str) -> str:
+    """A file of the repository, word for word."""
+    path = ROOT / words
+    kind = {".py": "python", ".toml": "toml", ".jsonl": "json"}[path.suffix]
+    return f"```{kind}\n{path.read_text('utf-8').rstrip()}\n```"
+
+
+def sets_block(words: str) -> str:
+    """Every rating set."""
+    from caplens.bench.base import known_sets
+
+    rows = ([f"`{name}`", found.what, found.paper, found.license] for name, found in known_sets().items())
+    return table(["set", "what people judged", "paper", "license"], rows)
+
+
+def settings_block(words: str) -> str:
+    """Settings of a training: the fields of its config class, read without importing torch."""
+    for path in sorted((ROOT / "src" / "caplens" / "training").rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name == words:
+                fields = [entry for entry in node.body if isinstance(entry, ast.AnnAssign) and entry.value is not None]
+                rows = [[f"`{ast.unparse(entry.target)}`", f"`{ast.unparse(entry.value)}`"] for entry in fields]
+                return table(["setting", "default"], rows)
+    raise LookupError(f"no training has a class {words}")
+
+
+def run_block(words: str) -> str:
+    """A command and what it prints."""
+    command = [sys.executable, "-m", "caplens", *shlex.split(words)[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{words}: {done.stderr}")
+    return f"```console\n$ {words}\n{done.stdout.rstrip()}\n```"
+
+
+QUICK: dict[str, Callable[[str], str]] = {
+    "options": options_block,
+    "metrics": metrics_block,
+    "agreement": agreement_block,
+    "verb": verb_block,
+    "models": models_block,
+    "shipped": shipped_block,
+    "file": file_block,
+    "sets": sets_block,
+    "settings": settings_block,
+}
+SLOW: dict[str, Callable[[str], str]] = {"run": run_block, "signature": signature_block, "extras": extras_block}
+
+
+def pages() -> list[Path]:
+    """Every page that may have blocks."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def filled(text: str, kinds: dict[str, Callable[[str], str]]) -> str:
+    """A page with its blocks of these kinds made anew."""
+
+    def fill(match: re.Match[str]) -> str:
+        kind, words = match["kind"], match["words"]
+        if kind not in kinds:
+            return match[0]
+        return f"<!-- {kind}: {words} -->\n\n{kinds[kind](words)}\n\n<!-- end {kind} -->"
+
+    return BLOCK.sub(fill, text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="also run metrics and measure packages")
+    given = parser.parse_args()
+    kinds = {**QUICK, **SLOW} if given.all else QUICK
+    for path in pages():
+        old = path.read_text("utf-8")
+        new = filled(old, kinds)
+        if new != old:
+            path.write_text(new, "utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
