@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h src/caplens/native/ptb_generator/*) CMakeLists.txt
 
-.PHONY: demo test lint perf sanitize clean
+.PHONY: demo test lint docs perf sanitize clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,16 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) docs
+
+# The site, below build/; a broken link or a page outside the menu is an error. Pages read the source, nothing is compiled.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/pip install -q -c constraints.txt $$($(BIN)/python -c "import tomllib; \
+		print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	@touch $@
 
 # Each script runs a peer and caplens side by side and prints the ratio.
 perf: $(VENV)/.dev

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -195,42 +195,82 @@ def signature_block(words: str) -> str:
 
 # The command line
 
+# Where a verb has a page of its own, or a section of one.
+VERB_PAGES = {
+    "score": ("Your first report", "first-report.md"),
+    "check": ("Check alt texts", "check.md"),
+    "explain": ("Explain a caption", "explain.md"),
+    "compare": ("Compare systems", "compare.md"),
+    "caption": ("Captions and rewards", "captioner.md"),
+    "generate": ("Train PAC-S", "train.md#pac-s"),
+    "bench": ("Agreement with people", "bench.md"),
+    "train": ("Train", "train.md"),
+    "weights": ("Models and data", "install.md#models-and-data"),
+    "idf": ("CIDEr with one picture", "../metrics/cider.md#one-picture"),
+    "metrics": ("Metrics", "../metrics/index.md"),
+    "doctor": ("Install", "install.md"),
+}
+
 
 def verbs() -> dict[str, Any]:
-    """Every verb, and every verb of a verb, as click's commands."""
+    """Every verb as click's command, in the order of `caplens --help`."""
     import typer
 
     from caplens.cli import build_app
 
-    def walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    app: Any = typer.main.get_command(build_app())
+    return {name: app.commands[name] for name in app.list_commands(None)}
+
+
+def verbs_block(words: str) -> str:
+    """A section for every verb: what it does, where to read more, its arguments and options."""
+    parts = []
+    for name, command in verbs().items():
+        parts.append(f"## {name}\n\n{_help(command)}")
+        if name in VERB_PAGES:
+            parts.append("See [{}]({}).".format(*VERB_PAGES[name]))
         inner = getattr(command, "commands", None)
         if inner is None:
-            yield name, command
-        else:
-            for word, each in inner.items():
-                yield from walk(each, f"{name} {word}".strip())
-
-    app: Any = typer.main.get_command(build_app())
-    order = app.list_commands(None)
-    return dict(sorted(walk(app, ""), key=lambda item: order.index(item[0].split()[0])))
+            parts.append(_parameters(command))
+        for word, each in (inner or {}).items():
+            parts.append(f"### {name} {word}\n\n{_help(each)}\n\n{_parameters(each)}")
+    return "\n\n".join(parts)
 
 
-def verb_block(words: str) -> str:
-    """Arguments and options of one verb."""
-    command = verbs()[words]
+def _help(command: Any) -> str:
+    """What `--help` says of a verb; its example as code."""
+    said, _, example = inspect.cleandoc(command.help or "").partition("Example: ")
+    said = " ".join(said.split())
+    return f"{said}\n\n```console\n$ {' '.join(example.split())}\n```" if example else said
+
+
+def _parameters(command: Any) -> str:
     rows = []
     for parameter in command.params:
         if parameter.name == "help":
             continue
-        required = parameter.required and not getattr(parameter, "metavar", "")
         if parameter.param_type_name == "argument":
-            name = f"`{(getattr(parameter, 'metavar', None) or parameter.name).upper()}`"
+            name = f"`{(parameter.metavar or parameter.name).upper()}`"
         else:
             name = ", ".join(f"`{word}`" for word in [*parameter.opts, *parameter.secondary_opts])
-        default = parameter.default
-        shown = "" if default is None or default is False or default == [] or callable(default) else f"`{default}`"
-        rows.append([name, "required" if required else shown, (getattr(parameter, "help", "") or "").rstrip(".")])
+        optional = parameter.metavar is not None and parameter.metavar.startswith("[")
+        rows.append(
+            [
+                name,
+                "required" if parameter.required and not optional else _default(parameter),
+                (getattr(parameter, "help", "") or "").rstrip("."),
+            ]
+        )
     return table(["", "default", "meaning"], rows)
+
+
+def _default(parameter: Any) -> str:
+    if isinstance(getattr(parameter, "show_default", None), str):
+        return str(parameter.show_default)
+    default = parameter.default
+    if default is None or default is False or default == [] or callable(default):
+        return ""
+    return f"`{getattr(default, 'value', default)}`"
 
 
 # Models, packages, files
@@ -354,7 +394,7 @@ QUICK: dict[str, Callable[[str], str]] = {
     "options": options_block,
     "metrics": metrics_block,
     "agreement": agreement_block,
-    "verb": verb_block,
+    "verbs": verbs_block,
     "models": models_block,
     "shipped": shipped_block,
     "file": file_block,
