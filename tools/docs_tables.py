@@ -65,13 +65,14 @@ PAGE_OF = {
 }
 """Metrics that share a page with another one."""
 EXTRAS = {
+    "embedded": "the four below: all that the models that come with caplens need",
     "sentence": "sent-sim, bert-score, the composite, the text side of the embedded encoder",
     "parse": "SPICE, SPIDEr, NNEval, better word verdicts",
     "onnx": "pictures: clip-s, pac-s, mid, infometic over the embedded encoder",
     "regions": "the object detector: infometic, `caplens explain` of pictures",
     "table": "parquet files, `to_pandas()`",
     "video": "videos: em-score, pac-s of videos",
-    "clip": "CLIP from the hub, the captioner",
+    "clip": "CLIP from the hub (torch)",
     "int8": "the 8-bit embedded encoder",
     "train": "`caplens train`",
     "generate": "`caplens generate positives`",
@@ -197,6 +198,7 @@ def signature_block(words: str) -> str:
 
 # Where a verb has a page of its own, or a section of one.
 VERB_PAGES = {
+    "new-metric": ("Write a metric", "write-a-metric.md"),
     "score": ("Your first report", "first-report.md"),
     "check": ("Check alt texts", "check.md"),
     "explain": ("Explain a caption", "explain.md"),
@@ -319,9 +321,11 @@ def extras_block(words: str) -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     core = _with_dependencies(project["dependencies"])
     rows = [["(none)", "every n-gram metric, METEOR, the page, `compare`", _megabytes(core)]]
-    for name in EXTRAS:
-        if name not in words.split():
-            rows.append([f"`{name}`", EXTRAS[name], _megabytes(_with_dependencies(extras()[name]) - core)])
+    rows += [
+        [f"`{name}`", purpose, _megabytes(_with_dependencies(extras()[name]) - core)]
+        for name, purpose in EXTRAS.items()
+        if name not in words.split()
+    ]
     return table(["extra", "what it is for", "installed size"], rows)
 
 
