@@ -187,7 +187,7 @@ def signature_block(words: str) -> str:
 
     captions = read_captions(ROOT / "examples" / "captions.jsonl")
     names, *options = words.split("; ")
-    given = dict(pair.split("=") for pair in options)
+    given: dict[str, Any] = dict(pair.split("=") for pair in options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = caplens.evaluate(captions, metrics=names.split(), **given)
@@ -198,6 +198,7 @@ def signature_block(words: str) -> str:
 
 # Where a verb has a page of its own, or a section of one.
 VERB_PAGES = {
+    "demo": ("Your first report", "first-report.md"),
     "new-metric": ("Write a metric", "write-a-metric.md"),
     "score": ("Your first report", "first-report.md"),
     "check": ("Check alt texts", "check.md"),
@@ -378,8 +379,11 @@ def settings_block(words: str) -> str:
     for path in sorted((ROOT / "src" / "caplens" / "training").rglob("*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and node.name == words:
-                fields = [entry for entry in node.body if isinstance(entry, ast.AnnAssign) and entry.value is not None]
-                rows = [[f"`{ast.unparse(entry.target)}`", f"`{ast.unparse(entry.value)}`"] for entry in fields]
+                rows = [
+                    [f"`{ast.unparse(entry.target)}`", f"`{ast.unparse(entry.value)}`"]
+                    for entry in node.body
+                    if isinstance(entry, ast.AnnAssign) and entry.value is not None
+                ]
                 return table(["setting", "default"], rows)
     raise LookupError(f"no training has a class {words}")
 
