@@ -1,7 +1,7 @@
 """CPU seconds SPICE takes for 1,000 pictures with five references each, cold (nothing parsed before) and warm.
 
-The original cannot run without its CoreNLP models; it takes about 220 CPU seconds for the same (see docs/spice.md).
-With --jar it is run beside caplens.
+The original cannot run without its CoreNLP models; it takes about 220 CPU seconds for the same
+(docs/metrics/spice.md). With --jar it is run beside caplens.
 """
 
 from __future__ import annotations

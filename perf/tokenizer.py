@@ -41,7 +41,7 @@ def main() -> None:
     rows = {image: [{"caption": text} for text in group] for image, group in captions.items()}
     peer_seconds, theirs = cpu_seconds(lambda: PTBTokenizer().tokenize(rows))
 
-    # The jar sees the next caption behind "Wii U."; caplens looks at one caption alone (docs/tokenizer.md).
+    # The jar sees the next caption behind "Wii U."; caplens looks at one caption alone (docs/research/tokenizer.md).
     different = sum(a != b for a, b in zip(ours, (text for group in theirs.values() for text in group), strict=True))
     print(f"captions            {len(texts):,} ({size:.1f} MB), {different} of them differ")
     print(f"caplens             {our_seconds:8.3f} CPU s ({size / our_seconds:.0f} MB/s)")

@@ -189,7 +189,7 @@ def test_a_figure_that_is_not_the_printed_one_gets_a_reason(data: DataFolders, m
     monkeypatch.setattr(Counting, "name", "spice")  # toy captions under names that are in print
     monkeypatch.setattr(Overlap, "name", "meteor")
     lines = measure(data, Counting(), Overlap())["flickr8k-expert"].differences()
-    assert any(line.startswith("spice, Sarto") and "docs/spice.md" in line for line in lines)
+    assert any(line.startswith("spice, Sarto") and "docs/metrics/spice.md" in line for line in lines)
     assert any(line.startswith("meteor, Sarto") and "one decimal" in line for line in lines)
 
 

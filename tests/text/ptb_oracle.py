@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", *".?!,:-;", "--", "..."])
-# A line behind each caption keeps captions apart, written in the caption's own style (docs/tokenizer.md).
+# A line behind each caption keeps captions apart, written in the caption's own style (docs/research/tokenizer.md).
 GUARD = "zqxj"
 CHUNK = 100_000
 

@@ -1,4 +1,4 @@
-"""What a metric may say about one caption: the typed structure of `.details`. docs/details.md has it in prose."""
+"""What a metric may say about one caption: the typed structure of `.details`. docs/guide/details.md has it in prose."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _REQUIRED: dict[str, str] = {
 
 
 def read_details(entry: AnyDetails) -> Details:
-    """One entry of `.details` with its types; an `InputError` names what has another shape than docs/details.md says.
+    """One entry of `.details` with its types; an `InputError` names what is not as docs/guide/details.md says.
 
     >>> details = read_details({"words": [{"text": "a"}, {"text": "cat", "status": "wrong"}], "missing": ["dog"]})
     >>> details["missing"]

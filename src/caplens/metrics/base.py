@@ -61,7 +61,7 @@ class Result:
     failures: Mapping[int, str] = field(default_factory=dict)
 
     def explained(self, row: int) -> Details:
-        """What the metric says about one caption, with its types (docs/details.md); empty if it does not explain."""
+        """What the metric says about one caption (docs/guide/details.md), with its types; empty if it says nothing."""
         return {} if self.details is None else read_details(self.details[row])
 
 

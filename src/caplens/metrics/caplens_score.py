@@ -1,7 +1,7 @@
 """caplens, the learned composite: does the caption fit the picture that the references, and the picture, tell of?
 
 A logistic model over eleven features that all grow with quality, learned without any rated set: the more a caption has
-of one of them, the higher it scores. docs/composite.md says what it was trained on and how far it gets.
+of one of them, the higher it scores. docs/research/composite.md says what it was trained on and how far it gets.
 """
 
 from __future__ import annotations

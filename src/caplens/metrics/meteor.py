@@ -40,7 +40,7 @@ MODULES: tuple[Status, ...] = ("exact", "stem", "synonym", "paraphrase")
 
 @register
 class Meteor(Metric):
-    """METEOR; `data` names a folder with METEOR's own files (docs/meteor.md), else those of `caplens weights`."""
+    """METEOR; `data` names a folder with METEOR's files (docs/metrics/meteor.md), else those of `caplens weights`."""
 
     name = "meteor"
     needs = frozenset({"references"})

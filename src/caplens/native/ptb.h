@@ -1,4 +1,4 @@
-// The tokenizer of coco-caption: Penn Treebank tokens, lower-cased, punctuation dropped. See docs/tokenizer.md.
+// The tokenizer of coco-caption: Penn Treebank tokens, lower-cased, punctuation dropped. See docs/research/tokenizer.md.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from caplens.text.stopwords import STOP_WORDS
 
 LEAST_KNOWN = 0.5
-"""Share of known words under which a caption is in another language (docs/infometic.md has what that catches)."""
+"""Share of known words under which a caption is in another language (docs/research/infometic.md)."""
 MANY = 0.1
 """Share of such captions from which a whole set is worth a note: among English ones it is 0.01 %."""
 LOOKED_AT = 500

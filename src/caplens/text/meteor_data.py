@@ -1,6 +1,6 @@
 """METEOR 1.5's English data as indexes that are mapped into memory: synonym sets and the paraphrase table.
 
-The indexes are built once, from the files METEOR comes with, and kept in the cache. Source and license: docs/meteor.md.
+The indexes are built once, from the files METEOR comes with, and kept in the cache. License: docs/metrics/meteor.md.
 """
 
 from __future__ import annotations

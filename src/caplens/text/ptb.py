@@ -6,7 +6,7 @@ from caplens.native._kernels import ptb_tokenize
 
 
 def tokenize(texts: Sequence[str]) -> list[str]:
-    """Tokens of each text joined by one space: the strings pycocoevalcap's PTBTokenizer returns (docs/tokenizer.md).
+    """Tokens of each text joined by one space: what pycocoevalcap's PTBTokenizer returns (docs/research/tokenizer.md).
 
     >>> tokenize(["A man's dog can't swim.", ""])
     ["a man 's dog ca n't swim", '']

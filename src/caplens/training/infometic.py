@@ -2,7 +2,7 @@
 
 Coarse steps: contrastive losses on vision recall and text precision over all pairs of a small batch, in which groups of
 similar pictures make hard negatives, and hard textual negatives for recall. Fine steps, one in four: word labels from
-polluted captions, region labels from the detector's names. docs/infometic.md says what differs from the paper and why.
+polluted captions, region labels from the detector's names. Differences from the paper: docs/research/infometic.md.
 """
 
 from __future__ import annotations

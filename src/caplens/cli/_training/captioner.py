@@ -24,7 +24,7 @@ def command(
     weights: Annotated[Path | None, typer.Option(help="A captioner to train further, instead of a new one.")] = None,
     features: Annotated[Path | None, typer.Option(help="Where features are kept; default: inside the output.")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A toml file with settings; docs/captioner.md lists them.")
+        Path | None, typer.Option(help="A toml file with settings; docs/guide/train.md lists them.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     json: JsonTarget = None,

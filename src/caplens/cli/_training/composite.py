@@ -20,7 +20,7 @@ def command(
     machine: Annotated[Path | None, typer.Option(help="Captions by machines for pictures of any of them.")] = None,
     images: Annotated[Path | None, typer.Option(help="Folder with pictures of any of them.")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A toml file with settings; docs/composite.md lists them.")
+        Path | None, typer.Option(help="A toml file with settings; docs/guide/train.md lists them.")
     ] = None,
     json: JsonTarget = None,
 ) -> None:

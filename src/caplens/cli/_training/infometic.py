@@ -25,7 +25,7 @@ def command(
     ] = "detector",
     features: Annotated[Path | None, typer.Option(help="Where features are kept; default: inside the output.")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A toml file with settings; docs/infometic.md lists them.")
+        Path | None, typer.Option(help="A toml file with settings; docs/guide/train.md lists them.")
     ] = None,
     json: JsonTarget = None,
 ) -> None:

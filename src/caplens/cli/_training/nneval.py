@@ -16,7 +16,9 @@ def command(
     machine: Annotated[Path, typer.Option(help="Captions by machines for the same images: a file of references too.")],
     rated: Annotated[Path, typer.Option(help="Rated captions to stop by: jsonl with caption, references, rating.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for weights, curve and checkpoint.")],
-    config: Annotated[Path | None, typer.Option(help="A toml file with settings; docs/nneval.md lists them.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A toml file with settings; docs/guide/train.md lists them.")
+    ] = None,
     leave_out: Annotated[list[str] | None, typer.Option(help="Train without this feature (ablation).")] = None,
     json: JsonTarget = None,
 ) -> None:

@@ -1,6 +1,6 @@
 """What the tokenizer of coco-caption takes for one token, as regular rules of our own.
 
-They describe what Stanford's PTBTokenizer 3.4.1 does to text, found by running it; docs/tokenizer.md has the account.
+They describe what Stanford's PTBTokenizer 3.4.1 does to text, found by running it (docs/research/tokenizer.md).
 The longest match wins, then the earlier rule. A letter outside brackets matches both cases, inside them only itself.
 """
 

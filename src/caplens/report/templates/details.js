@@ -1,5 +1,5 @@
 "use strict";
-// Draws what metrics say about one caption (docs/details.md), for every page that shows it.
+// Draws what metrics say about one caption (docs/guide/details.md), for every page that shows it.
 const caplensDetails = (() => {
   // Every text goes in as text, never as markup.
   const make = (tag, className, ...children) => {
