@@ -24,7 +24,7 @@ def no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*arguments: object) -> None:
         raise MissingData("en_core_web_md not on this machine yet")
 
-    monkeypatch.setattr(module, "_result", missing)
+    monkeypatch.setattr(module, "score_captions", missing)
 
 
 @pytest.mark.usefixtures("no_graphs")

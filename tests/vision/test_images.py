@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,8 @@ import pytest
 from PIL import Image
 
 from caplens.core.errors import InputError
-from caplens.vision.images import decode_image, open_image
+from caplens.vision import images
+from caplens.vision.images import decode_image, open_image, to_rgb
 
 RED_LEFT = Image.new("RGB", (40, 20), "blue")
 RED_LEFT.paste((255, 0, 0), (0, 0, 20, 20))
@@ -63,12 +67,83 @@ def test_one_pixel() -> None:
     assert decode_image(encoded(Image.new("RGB", (1, 1), "red"), "PNG"), "picture").getpixel((0, 0)) == (255, 0, 0)
 
 
+def png_header(width: int, height: int, depth: int, color: int) -> bytes:
+    """A PNG that says how large it is and has next to no data."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    palette = chunk(b"PLTE", bytes(768)) if color == 3 else b""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + palette + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
 @pytest.mark.parametrize("side", [12_000, 30_000])  # above our limit, above Pillow's own
 def test_a_bomb_is_refused_before_it_is_unpacked(side: int) -> None:
     bomb = encoded(Image.new("1", (side, side)), "PNG")
     assert len(bomb) < 200_000
-    with pytest.raises(InputError, match="unpack to too many pixels"):
+    with pytest.raises(InputError, match="would unpack to"):
         decode_image(bomb, "bomb.png")
+
+
+GREY, COLOR, PALETTE, WITH_ALPHA = 0, 2, 3, 6
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "depth", "color", "reason"),
+    [
+        (119_000_000, 1, 8, GREY, "119000000 × 1 pixels, and no side may be longer"),
+        (1, 119_000_000, 8, COLOR, "no side may be longer"),
+        (10_000, 9_000, 16, GREY, "540 MB"),  # two bytes each, and four for the colours
+        (11_000, 11_000, 16, COLOR, "484 MB"),
+        (10_000, 9_900, 8, PALETTE, "495 MB"),
+        (8_000, 8_000, 16, WITH_ALPHA, "512 MB"),
+        (60_000, 60_000, 1, GREY, "18000 MB"),
+    ],
+)
+def test_the_limit_is_one_of_bytes_and_read_from_the_header(
+    width: int, height: int, depth: int, color: int, reason: str
+) -> None:
+    tracemalloc.start()
+    with pytest.raises(InputError, match=reason):
+        decode_image(png_header(width, height, depth, color), "large.png")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_what_is_below_the_limit_is_decoded() -> None:
+    with pytest.raises(InputError, match="damaged"):  # it is let through, and has no data
+        decode_image(png_header(10_900, 11_000, 8, COLOR), "almost.png")
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I", "F", "F small"])
+def test_deep_greys_are_the_same_in_parts(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 65536, (7, 9))
+    arrays = {
+        "I;16": values.astype(np.uint16),
+        "I": values.astype(np.int32),
+        "F": values.astype(np.float32),
+        "F small": (values / 65536).astype(np.float32),
+    }
+    arrays["F"][0, 0] = np.nan
+    picture = Image.fromarray(arrays[mode])
+    whole = np.asarray(to_rgb(picture))
+    monkeypatch.setattr(images, "_VALUES_AT_ONCE", 5)
+    assert np.array_equal(np.asarray(to_rgb(picture)), whole)
+    expected = {"I;16": values / 257, "I": values / 257, "F": values, "F small": values / 65536 * 255}[mode]
+    expected = np.clip(np.rint(expected), 0, 255).astype(np.uint8)
+    if mode == "F":
+        expected[0, 0] = 0
+    assert np.abs(whole[..., 0].astype(int) - expected).max() <= (1 if mode == "F small" else 0)
+
+
+def test_transparent_palettes_keep_their_colors_and_say_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    palette = RED_LEFT.convert("P")
+    clear = encoded(palette, "PNG", transparency=bytes([0, 128] + [255] * 254))
+    assert np.array_equal(np.asarray(decode_image(clear, "p")), np.asarray(decode_image(encoded(palette, "PNG"), "p")))
+    assert len(recwarn) == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 from caplens.core.errors import InputError
+from caplens.vision import video as module
 from caplens.vision.video import Sampling, frames
 
 av = pytest.importorskip("av")
@@ -86,7 +88,7 @@ def test_a_folder_a_url_and_sound(tmp_path: Path) -> None:
         list(frames(tmp_path, Sampling()))
     with pytest.raises(InputError, match="allow_urls"):
         list(frames("https://example.org/film.mp4", Sampling()))
-    sound = tmp_path / "sound.wav"
+    sound = tmp_path / "sound.mkv"
     with av.open(str(sound), "w") as container:
         stream = container.add_stream("pcm_s16le", rate=8000)
         frame = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), layout="mono")
@@ -96,11 +98,116 @@ def test_a_folder_a_url_and_sound(tmp_path: Path) -> None:
         list(frames(sound, Sampling()))
 
 
-def test_a_playlist_reaches_no_network(tmp_path: Path) -> None:
-    playlist = tmp_path / "list.m3u8"
-    playlist.write_text("#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nhttp://127.0.0.1:9/part.ts\n#EXT-X-ENDLIST\n")
-    with pytest.raises(InputError):
-        list(frames(playlist, Sampling()))
+PLAYLISTS = {
+    "m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\n{target}\n#EXT-X-ENDLIST\n",
+    "live m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{target}\n",
+    "ffconcat": "ffconcat version 1.0\nfile {target}\n",
+    "dash": (
+        '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period><AdaptationSet>'
+        '<Representation id="1"><BaseURL>{target}</BaseURL></Representation></AdaptationSet></Period></MPD>'
+    ),
+    "sdp": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 9 RTP/AVP 96\n",
+}
+
+
+@pytest.mark.parametrize("sampling", ["all", "uniform-2"])
+@pytest.mark.parametrize("name", ["list.m3u8", "film.mp4", "film.mpd"])
+@pytest.mark.parametrize("kind", PLAYLISTS)
+def test_what_names_other_files_is_never_opened(
+    tmp_path: Path, video: Path, kind: str, name: str, sampling: str
+) -> None:
+    (tmp_path / "twelve.ts").write_bytes(write_video(tmp_path / "made.ts", 12).read_bytes())
+    path = tmp_path / name
+    for target in ("twelve.ts", str(video), "http://127.0.0.1:9/part.ts"):
+        path.write_text(PLAYLISTS[kind].format(target=target))
+        with pytest.raises(InputError, match=r"known format|cannot be decoded"):
+            list(frames(path, Sampling.parse(sampling)))
+
+
+def test_a_playlist_in_memory_is_not_opened_either(video: Path) -> None:
+    class Member:
+        name = "list.m3u8"
+
+        def open(self) -> io.BytesIO:
+            return io.BytesIO(PLAYLISTS["m3u8"].format(target=video).encode())
+
+    with pytest.raises(InputError, match=r"known format|cannot be decoded"):
+        list(frames(Member(), Sampling()))
+
+
+@pytest.mark.timeout(20)
+def test_a_fifo_is_refused_and_so_is_a_device(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "film.mp4")
+    (tmp_path / "link.mp4").symlink_to(tmp_path / "film.mp4")
+    for path in (tmp_path / "film.mp4", tmp_path / "link.mp4", Path("/dev/zero")):
+        with pytest.raises(InputError, match="not a regular file"):
+            list(frames(path, Sampling()))
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "avi", "mov", "mpg", "ts", "m4v", "3gp", "flv", "nut"])
+def test_what_people_have_is_still_read(tmp_path: Path, suffix: str) -> None:
+    with av.open(str(tmp_path / f"film.{suffix}"), "w") as film:
+        stream = film.add_stream({"mpg": "mpeg2video", "flv": "flv1"}.get(suffix, "mpeg4"), rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for _ in range(6):
+            film.mux(stream.encode(av.VideoFrame.from_image(Image.new("RGB", (64, 48), "red"))))
+        film.mux(stream.encode())
+    assert len(list(frames(tmp_path / f"film.{suffix}", Sampling()))) >= 5
+
+
+def test_too_many_frames_are_refused_before_one_is_decoded(video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FRAMES", 5)
+    converted: list[object] = []
+    monkeypatch.setattr(module, "_check_size", lambda *size: converted.append(size))
+    for sampling in ("all", "every-2", "uniform-6"):
+        with pytest.raises(InputError, match="more than 5 frames to look at"):
+            next(frames(video, Sampling.parse(sampling)))
+    assert converted == []
+    for sampling, count in (("every-3", 4), ("uniform-5", 5)):
+        assert len(list(frames(video, Sampling.parse(sampling)))) == count
+
+
+def test_twenty_thousand_tiny_frames_are_too_many(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.avi"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("rawvideo", rate=100)
+        stream.width, stream.height, stream.pix_fmt = 2, 2, "yuv420p"
+        frame = av.VideoFrame.from_ndarray(np.zeros((2, 2, 3), np.uint8), format="rgb24").reformat(format="yuv420p")
+        for number in range(20_000):
+            frame.pts = number
+            container.mux(stream.encode(frame))
+    with pytest.raises(InputError, match="more than 10,000 frames"):
+        list(frames(path, Sampling()))
+
+
+def test_decoding_has_a_deadline_and_the_encoder_none(video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    def passed(seconds: float) -> float:
+        clock[0] += seconds
+        return clock[0]
+
+    monkeypatch.setattr(module, "monotonic", lambda: passed(0))
+    shown = 0
+    for _ in frames(video, Sampling()):
+        passed(module.MOST_SECONDS)  # what the caller does meanwhile
+        shown += 1
+    assert shown == 12
+    monkeypatch.setattr(module, "monotonic", lambda: passed(40))  # counting and decoding, 40 seconds for each frame
+    with pytest.raises(InputError, match="took longer than 600 seconds to decode"):
+        list(frames(video, Sampling()))
+
+
+def test_reading_that_takes_too_long_is_given_up(video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SECONDS", 1e-9)
+    with pytest.raises(InputError, match="took longer than"):
+        list(frames(video, Sampling()))
+
+
+def test_huge_frames_are_refused(video: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FRAME_PIXELS", 1000)
+    with pytest.raises(InputError, match="has frames of 64 × 48 pixels"):
+        list(frames(video, Sampling()))
 
 
 @pytest.mark.parametrize("text", ["", "every-0", "uniform", "uniform-", "all-3", "10"])

@@ -215,7 +215,7 @@ class _Batch(Workspace):
     ) -> None:
         self.reward, self.keys, self.rows = reward, keys, rows
         self.texts, self.numbers, self.lengths = texts, numbers, lengths
-        self.progress, self.strict, self._computed = silent, True, {}
+        self.progress, self.strict, self.quiet, self._computed = silent, True, False, {}
 
     @property
     def captions(self) -> CaptionSet:  # type: ignore[override]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, cast, overload
 
 from caplens.core.errors import InputError
+from caplens.core.plain_json import ENTRIES_AT_ONCE
 
 Status = Literal["right", "exact", "mentioned", "stem", "synonym", "paraphrase", "partly", "wrong", "missing"]
 RIGHT: frozenset[str] = frozenset({"right", "exact", "mentioned"})
@@ -140,10 +141,23 @@ class LazyDetails(Sequence[Details]):
     def of(self, row: int) -> Details:
         """The details of one caption."""
 
+    def of_rows(self, rows: Sequence[int]) -> list[Details]:
+        """The details of several captions; a subclass may know a quicker way than one by one."""
+        return [self.of(row) for row in rows]
+
     @overload
     def __getitem__(self, row: int) -> Details: ...
     @overload
     def __getitem__(self, row: slice) -> list[Details]: ...
     def __getitem__(self, row: int | slice) -> Details | list[Details]:
         rows = range(len(self))[row]
-        return self.of(rows) if isinstance(rows, int) else [self.of(place) for place in rows]
+        return self.of(rows) if isinstance(rows, int) else self.of_rows(rows)
+
+    def __iter__(self) -> Iterator[Details]:
+        for start in range(0, len(self), ENTRIES_AT_ONCE):
+            yield from self[start : start + ENTRIES_AT_ONCE]
+
+
+def details_of_rows(details: Sequence[AnyDetails], rows: Sequence[int]) -> Sequence[AnyDetails]:
+    """The entries of some captions, worked out together where the details are lazy."""
+    return details.of_rows(rows) if isinstance(details, LazyDetails) else [details[row] for row in rows]

@@ -20,6 +20,8 @@ class Workspace:
     progress: Progress = silent
     strict: bool = False
     """Raise at the first unusable picture or video instead of scoring it NaN with a reason."""
+    quiet: bool = False
+    """Leave notes to whoever reads the results: no Python warnings."""
     _computed: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def get_or_compute(self, key: Hashable, compute: Callable[[], T]) -> T:

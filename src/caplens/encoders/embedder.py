@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
 
 import numpy as np
 
-from caplens.core.captions import Media, media_name
-from caplens.core.errors import InputError
+from caplens.core.captions import Media
+from caplens.core.errors import CaplensError, InputError
 from caplens.core.types import Vectors
 from caplens.encoders.base import BatchRoom, Encoder, TokenVectors, ahead
-from caplens.storage.cache import EmbeddingCache, key_of
-from caplens.vision.fetch import is_url
-from caplens.vision.images import decode_image, read_media
-from caplens.vision.video import Sampling, decoder, frames
+from caplens.storage.cache import EmbeddingCache, key_of, key_of_digest
+from caplens.vision.images import first_line
+from caplens.vision.pictures import Picture, PictureReader, media_key
+from caplens.vision.video import Sampling, Video, decoder, open_video
 
 NO_MEDIA = "no {} was given"
+PICTURES_AT_ONCE, MOST_BYTES_AT_ONCE = 64, 64 * 1024 * 1024
+"""Pictures, or bytes of their files, that are read before the cache is asked for them."""
 FRAMES_AHEAD = 8
 """Frames of a video that wait at full size: 33 MB each in a film of 3840 × 2160."""
 
@@ -43,120 +41,168 @@ class FrameEmbeddings:
 
 @dataclass
 class Embedder:
-    """An encoder with its cache and the user's wishes."""
+    """An encoder with its cache, the pictures of the run and the user's wishes."""
 
     encoder: Encoder
     cache: EmbeddingCache = field(default_factory=EmbeddingCache)
     strict: bool = False
     allow_urls: bool = False
     progress: Callable[[str, int, int], None] | None = None
+    pictures: PictureReader = field(default_factory=PictureReader)
 
     def images(self, media: Sequence[Media | None]) -> ImageEmbeddings:
         """Encode every picture once, decoding the next ones meanwhile."""
         identity = self.encoder.tower_identity + self.encoder.preprocessing
-        found, failures = self._look_at_all(media, identity, "image features", self.encoder.image_features)
+        features, failures = self._encode_pictures(media, identity, "image features", self.encoder.image_features)
         vectors = np.full((len(media), self.encoder.dimension), np.nan, np.float32)
-        if found:
-            made = self.encoder.project_images(np.concatenate([row for _, row in found]))
-            for (places, _), row in zip(found, made, strict=True):
-                vectors[places] = row
+        if features:
+            projected = self.encoder.project_images(np.concatenate([matrix for _, matrix in features]))
+            for (rows, _), vector in zip(features, projected, strict=True):
+                vectors[rows] = vector
         return ImageEmbeddings(vectors, failures)
 
     def grids(self, media: Sequence[Media | None], side: int) -> ImageEmbeddings:
         """What is where in every picture: (pictures, side, side, width)."""
         identity = self.encoder.grid_identity + self.encoder.preprocessing
-        found, failures = self._look_at_all(
+        features, failures = self._encode_pictures(
             media, identity, f"grid {side}", lambda batch: self.encoder.encode_grid(batch, side)
         )
-        width = next((cells.shape[-1] for _, cells in found), 0)
+        width = next((cells.shape[-1] for _, cells in features), 0)
         grids = np.full((len(media), side, side, width), np.nan, np.float32)
-        for places, cells in found:
-            grids[places] = cells.reshape(side, side, width)
+        for rows, cells in features:
+            grids[rows] = cells.reshape(side, side, width)
         return ImageEmbeddings(grids, failures)
 
-    def _look_at_all(
+    def _encode_pictures(
         self, media: Sequence[Media | None], identity: str, kind: str, encode: Callable[[Vectors], Vectors]
     ) -> tuple[list[tuple[list[int], Vectors]], dict[int, str]]:
         """Every distinct picture: the rows that show it and a matrix, as the cache keeps it; and what failed."""
-        rows = rows_by_media(media)
-        found: list[tuple[list[int], Vectors]] = []
+        features: list[tuple[list[int], Vectors]] = []
         failures: dict[int, str] = {}
-        self.missing(media, "image", failures)
         waiting: list[tuple[list[int], bytes, Vectors]] = []
         room = BatchRoom(self.encoder.image_batch)
-        done = 0
+
+        def unknown() -> Iterator[tuple[list[int], bytes, Picture]]:
+            """The pictures that the cache does not know, with their keys; what it knows is put down."""
+            for portion in self.read_pictures(media, failures):
+                keyed = [(rows, key_of_digest(identity, kind, picture.digest), picture) for rows, picture in portion]
+                known = self.cache.get(key for _, key, _ in keyed)
+                features.extend((rows, known[key]) for rows, key, _ in keyed if key in known)
+                yield from (entry for entry in keyed if entry[1] not in known)
 
         def flush() -> None:
-            nonlocal done
-            if not waiting:
-                return
-            made = encode(room.stack([pixels for _, _, pixels in waiting]))
-            new = [row.reshape(-1, row.shape[-1]) for row in made]
-            self.cache.put({key: matrix for (_, key, _), matrix in zip(waiting, new, strict=True)})
-            found.extend((places, matrix) for (places, _, _), matrix in zip(waiting, new, strict=True))
-            done += len(waiting)
+            matrices = [
+                row.reshape(-1, row.shape[-1]) for row in encode(room.stack([pixels for *_, pixels in waiting]))
+            ]
+            self.cache.put({key: matrix for (_, key, _), matrix in zip(waiting, matrices, strict=True)})
+            features.extend((rows, matrix) for (rows, *_), matrix in zip(waiting, matrices, strict=True))
             waiting.clear()
-            self.report("pictures", done, len(rows))
+            self.report("pictures", len(features) + len(failures), total)
 
-        for places, outcome in ahead(lambda entry: self._look(entry, identity, kind), rows.values()):
-            if isinstance(outcome, InputError):
-                self.fail(outcome, places, failures)
-                done += 1
-            elif isinstance(outcome, tuple):
-                waiting.append((places, *outcome))
-                if len(waiting) == self.encoder.image_batch:
-                    flush()
-            else:
-                found.append((places, outcome))
-                done += 1
-        flush()
-        self.report("pictures", len(rows), len(rows))
-        return sorted(found, key=lambda entry: entry[0][0]), failures
+        total = len(rows_by_media(media))
+        for rows, key, pixels in ahead(self._prepare, unknown()):
+            if isinstance(pixels, InputError):
+                self.fail(pixels, rows, failures)
+                continue
+            waiting.append((rows, key, pixels))
+            if len(waiting) == self.encoder.image_batch:
+                flush()
+        if waiting:
+            flush()
+        self.report("pictures", total, total)
+        return sorted(features, key=lambda entry: entry[0][0]), failures
 
-    def _look(
-        self, entry: tuple[Media, list[int]], identity: str, kind: str
-    ) -> tuple[list[int], InputError | tuple[bytes, Vectors] | Vectors]:
-        """In a thread: what the cache knows of a picture, else its key and pixels, else what is wrong with it."""
-        media, places = entry
+    def _prepare(self, entry: tuple[list[int], bytes, Picture]) -> tuple[list[int], bytes, Vectors | InputError]:
+        """In a thread: the pixels of a picture, or what is wrong with it; whatever that is, it costs this one only."""
+        rows, key, picture = entry
         try:
-            data = read_media(media, allow_urls=self.allow_urls)
-            key = key_of(identity, kind, data)
-            known = self.cache.get([key])
-            if key in known:
-                return places, known[key]
-            return places, (key, self.encoder.pixels(decode_image(data, media_name(media))))
+            return rows, key, self.encoder.pixels(picture.image())
         except InputError as error:
-            return places, error
+            return rows, key, error
+        except CaplensError:
+            raise
+        except Exception as error:
+            return rows, key, InputError(f"cannot be brought to size ({first_line(error)})", where=picture.name)
+
+    def read_pictures(
+        self, media: Sequence[Media | None], failures: dict[int, str]
+    ) -> Iterator[list[tuple[list[int], Picture]]]:
+        """Every distinct picture with the rows that show it, in portions whose keys the cache is asked for together.
+
+        One by one, look-ups take several times as long. What cannot be read is put down in `failures`.
+        """
+        self.missing(media, "image", failures)
+        portion: list[tuple[list[int], Picture]] = []
+        held = 0
+        for rows, picture in ahead(self._read, rows_by_media(media).values()):
+            if isinstance(picture, InputError):
+                self.fail(picture, rows, failures)
+                continue
+            portion.append((rows, picture))
+            held += len(picture.data or b"")
+            if len(portion) == PICTURES_AT_ONCE or held > MOST_BYTES_AT_ONCE:
+                yield portion
+                portion, held = [], 0
+        if portion:
+            yield portion
+
+    def _read(self, entry: tuple[Media, list[int]]) -> tuple[list[int], Picture | InputError]:
+        media, rows = entry
+        try:
+            return rows, self.pictures.read(media, allow_urls=self.allow_urls)
+        except InputError as error:
+            return rows, error
 
     def videos(self, media: Sequence[Media | None], sampling: Sampling) -> FrameEmbeddings:
         """Encode the chosen frames of every video, streamed."""
-        rows = rows_by_media(media)
+        identity = self.encoder.tower_identity + self.encoder.preprocessing
+        kind = f"frame features {sampling} {decoder()}"
         matrices: list[Vectors | None] = [None] * len(media)
         failures: dict[int, str] = {}
-        self.missing(media, "video", failures)
-        for done, (source, places) in enumerate(rows.values()):
-            try:
-                matrix = self._watch(source, sampling)
-            except InputError as error:
-                self.fail(error, places, failures)
-                continue
-            for row in places:
-                matrices[row] = matrix
-            self.report("videos", done + 1, len(rows))
+        done, total = 0, len(rows_by_media(media))
+        for portion in self._read_videos(media, failures):
+            keys = [key_of(identity, kind, digest) for _, _, digest in portion]
+            known = self.cache.get(keys)
+            for (rows, video, _), key in zip(portion, keys, strict=True):
+                try:
+                    features = known[key] if key in known else self._encode_frames(video, sampling)
+                except InputError as error:
+                    self.fail(error, rows, failures)
+                    continue
+                if key not in known:
+                    self.cache.put({key: features})
+                matrix = self.encoder.project_images(features)
+                for row in rows:
+                    matrices[row] = matrix
+                done += 1
+                self.report("videos", done, total)
+        self.report("videos", total, total)
         return FrameEmbeddings(matrices, failures)
 
-    def _watch(self, media: Media, sampling: Sampling) -> Vectors:
-        if is_url(media_name(media)):
-            media = _InMemory(media_name(media), read_media(media, allow_urls=self.allow_urls))
-        kind = f"frame features {sampling} {decoder()}"
-        key = key_of(self.encoder.tower_identity + self.encoder.preprocessing, kind, _digest(media))
-        known = self.cache.get([key])
-        if key not in known:
-            shown = frames(media, sampling, allow_urls=self.allow_urls)
-            prepared = ahead(self.encoder.pixels, shown, depth=FRAMES_AHEAD)
-            known[key] = np.stack(list(self.encoder.prepared_features(prepared)))
-            self.cache.put(known)
-        return self.encoder.project_images(known[key])
+    def _read_videos(
+        self, media: Sequence[Media | None], failures: dict[int, str]
+    ) -> Iterator[list[tuple[list[int], Video, bytes]]]:
+        """Every distinct video with its rows and its digest, in portions that do not take long to read."""
+        self.missing(media, "video", failures)
+        portion: list[tuple[list[int], Video, bytes]] = []
+        size = 0
+        for item, rows in rows_by_media(media).values():
+            try:
+                video = open_video(item, allow_urls=self.allow_urls)
+                portion.append((rows, video, video.digest()))
+            except InputError as error:
+                self.fail(error, rows, failures)
+                continue
+            size += video.size
+            if len(portion) == PICTURES_AT_ONCE or size > MOST_BYTES_AT_ONCE:
+                yield portion
+                portion, size = [], 0
+        if portion:
+            yield portion
+
+    def _encode_frames(self, video: Video, sampling: Sampling) -> Vectors:
+        prepared = ahead(self.encoder.pixels, video.frames(sampling), depth=FRAMES_AHEAD)
+        return np.stack(list(self.encoder.prepared_features(prepared)))
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """One vector per text."""
@@ -164,16 +210,15 @@ class Embedder:
         known = self.cache.get(keys.values())
         missing = [text for text, key in keys.items() if key not in known]
         if missing:
-            made = {
-                keys[text]: row[None] for text, row in zip(missing, self.encoder.text_features(missing), strict=True)
-            }
-            self.cache.put(made)
-            known.update(made)
+            features = zip(missing, self.encoder.text_features(missing), strict=True)
+            encoded = {keys[text]: row[None] for text, row in features}
+            self.cache.put(encoded)
+            known.update(encoded)
         if not texts:
             return np.zeros((0, self.encoder.dimension), np.float32)
-        place = {text: row for row, text in enumerate(keys)}
+        row_of = {text: row for row, text in enumerate(keys)}
         vectors = self.encoder.project_texts(np.concatenate([known[key] for key in keys.values()]))
-        return vectors[[place[text] for text in texts]]
+        return vectors[[row_of[text] for text in texts]]
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors of every text; in the cache the last row is the vector of the whole."""
@@ -181,58 +226,35 @@ class Embedder:
         known = self.cache.get(keys.values())
         missing = [text for text, key in keys.items() if key not in known]
         if missing:
-            encoded = zip(missing, self.encoder.encode_tokens(missing), strict=True)
-            made = {keys[text]: np.vstack([tokens.vectors, tokens.whole]) for text, tokens in encoded}
-            self.cache.put(made)
-            known.update(made)
-        found = {}
+            token_vectors = zip(missing, self.encoder.encode_tokens(missing), strict=True)
+            encoded = {keys[text]: np.vstack([tokens.vectors, tokens.whole]) for text, tokens in token_vectors}
+            self.cache.put(encoded)
+            known.update(encoded)
+        by_text = {}
         for text, key in keys.items():
             ids = tuple(self.encoder.tokenize(text)[0])
-            found[text] = TokenVectors(ids, known[key][:-1], known[key][-1])
-        return [found[text] for text in texts]
+            by_text[text] = TokenVectors(ids, known[key][:-1], known[key][-1])
+        return [by_text[text] for text in texts]
 
     def missing(self, media: Sequence[Media | None], kind: str, failures: dict[int, str]) -> None:
         for row, item in enumerate(media):
             if item is None:
                 self.fail(InputError(NO_MEDIA.format(kind), where=f"row {row + 1}"), [row], failures)
 
-    def fail(self, error: InputError, places: list[int], failures: dict[int, str]) -> None:
+    def fail(self, error: InputError, rows: list[int], failures: dict[int, str]) -> None:
         if self.strict:
             raise error
-        failures.update(dict.fromkeys(places, str(error)))
+        failures.update(dict.fromkeys(rows, str(error)))
 
     def report(self, task: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(task, done, total)
 
 
-def rows_by_media(media: Sequence[Media | None]) -> dict[Any, tuple[Media, list[int]]]:
+def rows_by_media(media: Sequence[Media | None]) -> dict[Hashable, tuple[Media, list[int]]]:
     """Every picture once, with the rows that show it."""
-    rows: dict[Any, tuple[Media, list[int]]] = {}
+    rows: dict[Hashable, tuple[Media, list[int]]] = {}
     for row, item in enumerate(media):
         if item is not None:
-            key = os.fspath(item) if isinstance(item, str | os.PathLike) else id(item)
-            rows.setdefault(key, (item, []))[1].append(row)
+            rows.setdefault(media_key(item), (item, []))[1].append(row)
     return rows
-
-
-def _digest(media: Media) -> bytes:
-    """The hash of a video's bytes."""
-    if isinstance(media, str | os.PathLike):
-        if not os.path.isfile(media):
-            return b""  # `frames` says what is wrong with it
-        with open(media, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    with media.open() as stream:
-        return hashlib.sha256(stream.read()).digest()
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    """A video that was fetched."""
-
-    name: str
-    data: bytes
-
-    def open(self) -> BinaryIO:
-        return io.BytesIO(self.data)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,11 +24,15 @@ from caplens.core.tables import Table
 from caplens.evaluation.details import apply_verdict_rules, left_out, wrong_words
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
+from caplens.evaluation.results import Report
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Result
 from caplens.storage.atomic import write_atomically
 from caplens.text.alt_text import text_problems
 from caplens.text.language import looks_english
+
+if TYPE_CHECKING:
+    from caplens.vision.pictures import PictureReader
 
 Verdict = Literal["fine", "doubtful", "wrong"]
 VERDICTS: tuple[Verdict, ...] = ("fine", "doubtful", "wrong")
@@ -98,6 +102,8 @@ class CheckReport(Tabular):
     details: Mapping[int, Details] = field(default_factory=dict, repr=False)
     """By row, what the page draws."""
     signature: str = ""
+    pictures: PictureReader | None = field(default=None, repr=False, compare=False)
+    """What was read and decoded, for the page to show."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -239,7 +245,8 @@ def check(
     if not len(captions):
         raise InputError("there is no text to check", where=captions.source)
     notes: list[str] = []
-    result = _look(captions, notes, progress, options) if captions.images is not None else None
+    report = _look(captions, notes, progress, options) if captions.images is not None else None
+    result = None if report is None else report[METRIC]
     if captions.images is None:
         notes.append("no pictures were given, so only the texts themselves were checked: add --images DIR")
     pictures = _pictures_by_text(captions)
@@ -264,13 +271,14 @@ def check(
                 findings += seen
         rows.append(_checked(captions, row, findings, places, probability))
     signature = "" if result is None else result.signature
-    return CheckReport(tuple(rows), captions, calibration, tuple(notes), drawn, signature)
+    looked_at = None if report is None else report.pictures
+    return CheckReport(tuple(rows), captions, calibration, tuple(notes), drawn, signature, looked_at)
 
 
-def _look(captions: CaptionSet, notes: list[str], progress: Progress, options: dict[str, Any]) -> Result | None:
+def _look(captions: CaptionSet, notes: list[str], progress: Progress, options: dict[str, Any]) -> Report | None:
     """Score the texts against their pictures; where that cannot be done, say why and go on without."""
     try:
-        return evaluate(captions, metrics=[METRIC], progress=progress, **options)[METRIC]
+        return evaluate(captions, metrics=[METRIC], progress=progress, **options)
     except CaplensError as reason:
         notes.append(f"the pictures were not looked at: {reason}")
         return None

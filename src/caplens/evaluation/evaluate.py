@@ -52,28 +52,38 @@ def evaluate(
         captions = candidates
     else:
         captions = CaptionSet.of(candidates, references, images, videos, ids)
+    return score_captions(Workspace(captions, progress, strict), metrics, options)
+
+
+def score_captions(
+    work: Workspace, metrics: str | Sequence[str | Metric] | None, options: Mapping[str, Any] | None = None
+) -> Report:
+    """Score the captions of a workspace; what `evaluate` does with its arguments."""
     if metrics is None:
-        metrics = default_metrics(captions)
+        metrics = default_metrics(work.captions)
     if isinstance(metrics, str):
         metrics = [name for name in metrics.split(",") if name.strip()]
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
     loaded = [metric for metric in metrics if isinstance(metric, Metric)]
-    names = expand_groups([name for name in metrics if isinstance(name, str)], captions)
+    names = expand_groups([name for name in metrics if isinstance(name, str)], work.captions)
     missing: dict[str, MissingData] = {}
-    loaded += load_metrics(names, options, missing)
+    loaded += load_metrics(names, dict(options or {}), missing)
 
-    work = Workspace(captions, progress, strict)
-    report = Report(captions)
+    report = Report(work.captions)
+    if work.captions.images is not None:
+        from caplens.vision.pictures import pictures_of
+
+        report.pictures = pictures_of(work)
     report.errors.update({name: str(reason) for name, reason in missing.items()})
     first: CaplensError | None = next(iter(missing.values()), None)
-    if strict and first is not None:
+    if work.strict and first is not None:
         raise first
     for metric in loaded:
         try:
             report.add(metric.result(work))
         except CaplensError as error:
-            if strict:
+            if work.strict:
                 raise
             report.errors[metric.name] = str(error)
             first = first or error

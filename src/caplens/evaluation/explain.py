@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from caplens.core.captions import CaptionSet, Media, media_name
 from caplens.core.details import Details
-from caplens.core.errors import CaplensError, CaplensWarning, InputError
+from caplens.core.errors import CaplensError, InputError
+from caplens.core.workspace import Workspace
 from caplens.evaluation.details import apply_verdict_rules
-from caplens.evaluation.evaluate import evaluate
+from caplens.evaluation.evaluate import score_captions
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.reference_support import ReferenceMatcher
-from caplens.metrics.base import Result
 from caplens.storage.atomic import write_atomically
+from caplens.vision.pictures import PictureReader, pictures_of
 
 PICTURE_METRIC = "infometic"
 GRAPH_METRIC = "spice"
@@ -48,6 +48,8 @@ class Explanation:
     views: tuple[View, ...]
     notes: tuple[str, ...] = ()
     """What could not be done, and how to have it done."""
+    pictures: PictureReader = field(default_factory=PictureReader, repr=False, compare=False)
+    """What was read and decoded, for the page to show."""
 
     def __getitem__(self, name: str) -> Details:
         """The details of one view: ``"picture"`` or ``"references"``."""
@@ -102,28 +104,25 @@ def explain(
         )
     views: list[View] = []
     notes: list[str] = []
+    pictures = PictureReader()
     if image is not None:
-        _check_picture(image, options)
+        captions = CaptionSet.of([caption], [cited] if cited else None, images=[image])
+        work = Workspace(captions, strict=True, quiet=True)
+        pictures = pictures_of(work)
+        pictures.open(image, allow_urls=bool(options.get("allow_urls")))  # one that cannot be read ends it here
         try:
-            views.append(_by_picture(caption, image, cited, options))
+            views.append(_by_picture(work, options))
         except CaplensError as reason:
             if not cited:
                 raise
             notes.append(f"the picture was not looked at: {reason}")
     if cited:
         views.append(_by_references(caption, cited))
-    return Explanation(caption, cited, image, tuple(views), tuple(notes))
+    return Explanation(caption, cited, image, tuple(views), tuple(notes), pictures)
 
 
-def _check_picture(image: Media, options: dict[str, Any]) -> None:
-    from caplens.vision.images import open_image
-
-    open_image(image, allow_urls=bool(options.get("allow_urls")))
-
-
-def _by_picture(caption: str, image: Media, references: list[str], options: dict[str, Any]) -> View:
-    captions = CaptionSet.of([caption], [references] if references else None, images=[image])
-    result = _result(captions, PICTURE_METRIC, options)
+def _by_picture(work: Workspace, options: dict[str, Any]) -> View:
+    result = score_captions(work, PICTURE_METRIC, options)[PICTURE_METRIC]
     details = apply_verdict_rules(result.explained(0))
     notes = tuple(note for note in result.notes if note != details.get("note"))  # said once is enough
     return View("picture", "Held against the picture", details, notes, result.signature)
@@ -133,16 +132,11 @@ def _by_references(caption: str, references: list[str]) -> View:
     support = ReferenceMatcher()
     notes = list(support.notes)
     try:
-        graph = _result(CaptionSet.of([caption], [references]), GRAPH_METRIC, {}).explained(0)
+        work = Workspace(CaptionSet.of([caption], [references]), strict=True, quiet=True)
+        graph = score_captions(work, GRAPH_METRIC)[GRAPH_METRIC].explained(0)
     except CaplensError as reason:
         graph = None
         notes.append(f"scene graphs were left out: {reason}")
     [details] = support.explain([caption], [references], [graph])
     title = f"Held against {len(references)} reference{'' if len(references) == 1 else 's'}"
     return View("references", title, details, tuple(notes))
-
-
-def _result(captions: CaptionSet, metric: str, options: dict[str, Any]) -> Result:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CaplensWarning)  # the notes are kept with the result
-        return evaluate(captions, metrics=[metric], strict=True, **options)[metric]

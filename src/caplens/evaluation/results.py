@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +13,19 @@ import numpy as np
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.optional import require
-from caplens.core.plain_json import json_text
+from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, interval
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name
 from caplens.metrics.base import Result
-from caplens.storage.atomic import write_atomically
+from caplens.storage.atomic import atomic_path, write_atomically
 
 if TYPE_CHECKING:
     import pandas
+
+    from caplens.vision.pictures import PictureReader
 
 MANY = 20_000
 SCORE_NUMBERS = ("score", "95 % interval", "captions")
@@ -36,6 +39,8 @@ class Report(Tabular):
         self.results: dict[str, Result] = {}
         self.errors: dict[str, str] = {}
         """Metric name to reason, for metrics that could not run."""
+        self.pictures: PictureReader | None = None
+        """What the metrics have read and decoded, for the page to show."""
         self._intervals: dict[tuple[int, int], dict[str, tuple[float, float]]] = {}
 
     def add(self, result: Result) -> None:
@@ -106,6 +111,14 @@ class Report(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values; NaN becomes None so that any json reader takes it."""
+        everything = self.contents()
+        for entry in everything["metrics"].values():
+            if "details" in entry:
+                entry["details"] = list(entry["details"])
+        return everything
+
+    def contents(self) -> dict[str, Any]:
+        """What `to_dict` has, for writing: details are worked out as they are read, and need not be held together."""
         intervals = self.intervals()
         return {
             "captions": len(self.captions),
@@ -118,7 +131,7 @@ class Report(Tabular):
                     "scores": [_plain(score) for score in result.scores.tolist()],
                     "notes": list(result.notes),
                     "failures": {self.captions.ids[row]: reason for row, reason in result.failures.items()},
-                    **({"details": list(result.details)} if result.details is not None else {}),
+                    **({"details": result.details} if result.details is not None else {}),
                 }
                 for result in self
             },
@@ -127,7 +140,9 @@ class Report(Tabular):
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write `to_dict` as a json file."""
-        write_atomically(path, json_text(self.to_dict()) + "\n")
+        with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(json_pieces(self.contents()))
+            file.write("\n")
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per caption: id, candidate, and a column per metric."""
@@ -143,7 +158,7 @@ class Report(Tabular):
 
 
 def _plain(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    return None if math.isnan(value) else value
 
 
 def show_count(result: Result) -> str:

@@ -55,12 +55,14 @@ class VisualMetric(Metric):
     def embedder(self, work: Workspace) -> Embedder:
         """The encoder with its cache and the wishes of this run."""
         from caplens.encoders.embedder import Embedder
+        from caplens.vision.pictures import pictures_of
 
         return Embedder(
             self.get_encoder(),
             strict=work.strict,
             allow_urls=self.allow_urls,
             progress=lambda *state: work.progress(*state),
+            pictures=pictures_of(work),
         )
 
     def seen(self, work: Workspace) -> ImageEmbeddings:

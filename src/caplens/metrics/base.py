@@ -164,8 +164,9 @@ class Metric(ABC):
         rows = statistics.rows
         foreign = foreign_note(work.captions.candidates) if self.english_only else None
         notes = statistics.notes if foreign is None else (*statistics.notes, foreign)
-        for note in notes:
-            warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
+        if not work.quiet:
+            for note in notes:
+                warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
         scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
         usable = rows[~np.isnan(rows).any(axis=1)]

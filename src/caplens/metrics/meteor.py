@@ -35,6 +35,7 @@ from caplens.text.ngrams import Tokenizer, tokenizer_name
 # The parameters tuned for ranking in English: weight of recall, and exponent and weight of the penalty. The kernel has
 # them too, and δ = 0.75 (content words) and the weights of the modules, 1, 0.6, 0.8, 0.6.
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
+_FUNCTION_WORDS = frozenset(FUNCTION_WORDS)
 MODULES: tuple[Status, ...] = ("exact", "stem", "synonym", "paraphrase")
 
 
@@ -176,25 +177,32 @@ class Alignments(LazyDetails):
         return len(self.captions)
 
     def of(self, row: int) -> Details:
-        caption, reference = words_of(self.captions[row]), words_of(self.references[row])
-        words: list[Word] = [_unmatched(word) for word in caption]
-        left = dict(enumerate(reference))
-        for module, start, length, other, other_length in aligner(self.indexes).align(
-            self.captions[row], self.references[row]
-        ):
-            match = " ".join(reference[other : other + other_length])
-            for place in range(start, start + length):
-                words[place] = {"text": caption[place], "status": MODULES[module]}
-                if module:
-                    words[place]["match"] = match
-            for place in range(other, other + other_length):
-                del left[place]
-        return {
-            "words": words,
-            "missing": [{"text": word} for word in left.values() if word not in FUNCTION_WORDS],
-            "note": f"closest reference: {' '.join(reference)}",
-        }
+        return self.of_rows([row])[0]
+
+    def of_rows(self, rows: Sequence[int]) -> list[Details]:
+        pairs = [(self.captions[row], self.references[row]) for row in rows]
+        alignments = aligner(self.indexes).align_all([caption for caption, _ in pairs], [text for _, text in pairs])
+        return [_explain(*pair, alignment) for pair, alignment in zip(pairs, alignments, strict=True)]
+
+
+def _explain(caption_line: str, reference_line: str, alignment: Sequence[tuple[int, int, int, int, int]]) -> Details:
+    caption, reference = words_of(caption_line), words_of(reference_line)
+    words: list[Word] = [_unmatched(word) for word in caption]
+    left = dict(enumerate(reference))
+    for module, start, length, other, other_length in alignment:
+        match = " ".join(reference[other : other + other_length])
+        for place in range(start, start + length):
+            words[place] = {"text": caption[place], "status": MODULES[module]}
+            if module:
+                words[place]["match"] = match
+        for place in range(other, other + other_length):
+            del left[place]
+    return {
+        "words": words,
+        "missing": [{"text": word} for word in left.values() if word not in _FUNCTION_WORDS],
+        "note": f"closest reference: {' '.join(reference)}",
+    }
 
 
 def _unmatched(word: str) -> Word:
-    return {"text": word} if word in FUNCTION_WORDS else {"text": word, "status": "wrong"}
+    return {"text": word} if word in _FUNCTION_WORDS else {"text": word, "status": "wrong"}

@@ -92,13 +92,24 @@ public:
     }
 
     // (module, start in the caption, length, start in the reference, length) per match, by place in the reference
-    std::vector<std::tuple<int, int, int, int, int>> align(std::string_view caption, std::string_view reference) const {
+    using Alignment = std::vector<std::tuple<int, int, int, int, int>>;
+
+    Alignment align(std::string_view caption, std::string_view reference) const {
         Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
         Aligner aligner(lexicon);
-        Sentence left = lexicon.read(caption), right = lexicon.read(reference);
-        std::vector<std::tuple<int, int, int, int, int>> out;
-        for (const Match &match : aligner.align(left, right))
-            out.emplace_back(match.module, match.other, match.other_length, match.start, match.length);
+        return align_with(lexicon, aligner, caption, reference);
+    }
+
+    // Many pairs with one lexicon: a new one costs ten times what an alignment does.
+    std::vector<Alignment> align_all(const Lines &captions, const Lines &references) const {
+        if (captions.size() != references.size()) throw nb::value_error("one reference per caption");
+        std::vector<Alignment> out;
+        out.reserve(captions.size());
+        nb::gil_scoped_release release;
+        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
+        Aligner aligner(lexicon);
+        for (std::size_t i = 0; i < captions.size(); ++i)
+            out.push_back(align_with(lexicon, aligner, captions[i], references[i]));
         return out;
     }
 
@@ -107,6 +118,14 @@ public:
 
 private:
     static constexpr std::size_t columns = 6;
+
+    static Alignment align_with(Lexicon &lexicon, Aligner &aligner, std::string_view caption, std::string_view reference) {
+        Sentence left = lexicon.read(caption), right = lexicon.read(reference);
+        Alignment out;
+        for (const Match &match : aligner.align(left, right))
+            out.emplace_back(match.module, match.other, match.other_length, match.start, match.length);
+        return out;
+    }
 
     template <class T, std::size_t N>
     static nb::ndarray<nb::numpy, T, nb::ndim<N>> hand_over(std::unique_ptr<T[]> data, std::array<std::size_t, N> shape) {
@@ -139,6 +158,7 @@ void bind_meteor(nb::module_ &m) {
         .def(nb::init<Lines, const Path &, const Path &>(), "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none())
         .def("score", &Meteor::score, "captions"_a, "references"_a)
         .def("align", &Meteor::align, "caption"_a, "reference"_a)
+        .def("align_all", &Meteor::align_all, "captions"_a, "references"_a)
         .def_prop_ro("synonym_source", &Meteor::synonym_source)
         .def_prop_ro("paraphrase_source", &Meteor::paraphrase_source);
     nb::class_<Synonyms>(m, "Synonyms")

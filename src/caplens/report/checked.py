@@ -43,7 +43,7 @@ def _kept(report: CheckReport, order: list[int]) -> list[int]:
 
 
 def _data(report: CheckReport, rows: list[int]) -> dict[str, Any]:
-    pictures = thumbnails(report.captions, rows, rows)
+    pictures = thumbnails(report.captions, rows, rows, report.pictures)
     left = DETAILS_BUDGET
     entries = []
     for row in rows:

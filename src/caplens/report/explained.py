@@ -7,7 +7,6 @@ from caplens.evaluation.explain import Explanation
 from caplens.report.html import fill
 from caplens.report.sample import shorten
 from caplens.report.thumbnails import thumbnail
-from caplens.vision.images import open_image
 
 WIDEST = 1000
 """Pixels of the picture on the page."""
@@ -38,6 +37,6 @@ def _picture(explanation: Explanation) -> str | None:
     if explanation.image is None:
         return None
     try:
-        return thumbnail(open_image(explanation.image), WIDEST)
-    except CaplensError:  # a URL that was looked at before is not fetched again for the page
+        return thumbnail(explanation.pictures.open(explanation.image), WIDEST)
+    except CaplensError:  # an address that was looked at before is not fetched again for the page
         return None

@@ -107,7 +107,7 @@ def _data(report: Report, rows: list[int]) -> dict[str, Any]:
     place = {row: number for number, row in enumerate(rows)}
     important = [row for row in extremes(report, EXTREMES) if row in place]
     order = [*important, *rows]
-    pictures = thumbnails(captions, rows, order)
+    pictures = thumbnails(captions, rows, order, report.pictures)
     return {
         "ids": [captions.ids[row] for row in rows],
         "captions": [shorten(captions.candidates[row]) for row in rows],

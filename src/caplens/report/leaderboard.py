@@ -68,7 +68,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
     }
     rows = _kept_rows(comparison, scores)
     captions = reports[0].captions
-    pictures = thumbnails(captions, rows, rows)
+    pictures = thumbnails(captions, rows, rows, reports[-1].pictures)  # the last to look has them still at hand
     place = {row: number for number, row in enumerate(rows)}
     return {
         "systems": list(comparison.systems),

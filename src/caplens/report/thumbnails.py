@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import CaplensError
-from caplens.vision.images import open_image
+from caplens.vision.pictures import PictureReader
 from caplens.vision.video import Sampling, frames
 
 if TYPE_CHECKING:
@@ -21,29 +21,35 @@ FEW = 60
 """Up to so many pictures are shown larger."""
 
 
-def thumbnails(captions: CaptionSet, rows: Collection[int], order: Iterable[int]) -> dict[int, str]:
-    """Row to data address, the rows in `order` first, until the budget is spent; unreadable pictures are left out."""
+def thumbnails(
+    captions: CaptionSet, rows: Collection[int], order: Iterable[int], pictures: PictureReader | None = None
+) -> dict[int, str]:
+    """Row to data address, the rows in `order` first, until the budget is spent; unreadable pictures are left out.
+
+    A picture behind an address is shown if `pictures`, the reader of the run, has it at hand: a page fetches nothing.
+    """
+    reader = pictures or PictureReader()
     width = 360 if len(rows) <= FEW else 180
-    made: dict[int, str] = {}
+    addresses: dict[int, str] = {}
     left = BYTE_BUDGET
     for row in dict.fromkeys(order):
-        picture = _picture(captions, row)
+        picture = _picture(captions, row, reader)
         if picture is not None:
             address = thumbnail(picture, width)
             left -= len(address)
             if left < 0:
                 break
-            made[row] = address
-    return made
+            addresses[row] = address
+    return addresses
 
 
-def _picture(captions: CaptionSet, row: int) -> Image | None:
+def _picture(captions: CaptionSet, row: int, reader: PictureReader) -> Image | None:
     """The caption's picture, or the middle frame of its video; None if there is none that can be read."""
     image = None if captions.images is None else captions.images[row]
     video = None if captions.videos is None else captions.videos[row]
     try:
         if image is not None:
-            return open_image(image)
+            return reader.open(image)
         shown = [] if video is None else list(frames(video, Sampling.parse("uniform-3")))
         return shown[len(shown) // 2] if shown else None
     except CaplensError:

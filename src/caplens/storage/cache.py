@@ -47,7 +47,12 @@ _ATTEMPTS = 20
 def key_of(encoder: str, kind: str, content: str | bytes) -> bytes:
     """Return the key of some content under an encoder: a hash of both."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    return hashlib.sha256(f"{encoder}\0{kind}\0".encode() + hashlib.sha256(data).digest()).digest()
+    return key_of_digest(encoder, kind, hashlib.sha256(data).digest())
+
+
+def key_of_digest(encoder: str, kind: str, digest: bytes) -> bytes:
+    """The key of some content whose sha256 is known."""
+    return hashlib.sha256(f"{encoder}\0{kind}\0".encode() + digest).digest()
 
 
 class EntryCache(ABC, Generic[V]):

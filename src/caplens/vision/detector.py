@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +29,10 @@ class Detector:
 
     def __init__(self, weights: Path) -> None:
         interpreter = require("ai_edge_litert.interpreter:Interpreter", purpose="the object detector")
-        with _without_chatter():
-            self._interpreter = interpreter(str(weights), num_threads=1)
-            self._interpreter.allocate_tensors()
+        # It greets once per process on standard error, and has no setting against that. Turning the file descriptor
+        # away meanwhile would turn it away for every thread of the process.
+        self._interpreter = interpreter(str(weights), num_threads=1)
+        self._interpreter.allocate_tensors()
         self._lock = threading.Lock()
         with zipfile.ZipFile(weights) as attached:  # the label list is appended to the model as a zip
             self.labels = attached.read("labels.txt").decode().splitlines()
@@ -54,19 +52,6 @@ class Detector:
         confidences = outputs[len(self.labels)]
         classes = confidences.argmax(axis=1)
         return _decode(outputs[4].astype(np.float64)), confidences.max(axis=1), classes
-
-
-@contextmanager
-def _without_chatter() -> Iterator[None]:
-    """The runtime greets on standard error from below Python, and no setting of it keeps it quiet."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 @functools.cache

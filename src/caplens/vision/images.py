@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import stat
-import warnings
+import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,12 +18,22 @@ from caplens.vision.fetch import fetch, is_url
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
 
-# Formats that Pillow decodes by itself. Others start a program (EPS) or read further files.
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO", "TGA")
-MOST_PIXELS = 120_000_000
-"""A picture that unpacks to more than this is refused before it is decoded."""
+# Formats that Pillow decodes by itself and whose header says what they unpack to. Others start a program (EPS), read
+# further files, or hold a picture of another size than they say (ICO).
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "AVIF", "TGA")
 MOST_BYTES = 256 * 1024 * 1024
+"""Of a file."""
+MOST_DECODED_BYTES = 480_000_000
+"""A picture that would take more memory than this is refused before it is decoded: 120 megapixels of 8-bit RGB."""
+MOST_SIDE = 65_535
+"""Pixels of width or height, as many as a JPEG can have: bringing a longer ribbon to size takes gigabytes."""
+RGB_BYTES = 4
+"""Pillow keeps a pixel of red, green and blue in four bytes."""
+# Bytes of a pixel as Pillow decodes it, where it is not four.
+_PIXEL_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
+_VALUES_AT_ONCE = 1 << 20
 
 
 def read_media(media: Media, *, allow_urls: bool = False, most_bytes: int = MOST_BYTES) -> bytes:
@@ -66,32 +77,64 @@ def open_image(media: Media, *, allow_urls: bool = False) -> Image:
 
 def decode_image(data: bytes, name: str) -> Image:
     """A picture from its bytes; `name` is for the message."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import ImageOps
 
     try:
-        with warnings.catch_warnings():
-            # Our own limit is lower than the one at which Pillow warns.
-            warnings.simplefilter("ignore")
-            Image.init()
-            formats = [kind for kind in FORMATS if kind in Image.OPEN]
-            with Image.open(io.BytesIO(data), formats=formats) as picture:
-                width, height = picture.size
-                if width < 1 or height < 1:
-                    raise InputError("has no pixels", where=name)
-                if width * height > MOST_PIXELS:
-                    raise InputError(
-                        f"would unpack to too many pixels ({width} × {height})", where=name, remedy="reduce the picture"
-                    )
-                picture.load()
-                return to_rgb(ImageOps.exif_transpose(picture))
+        with _read_header(data, name) as picture:
+            _check_size(picture, name)
+            picture.load()
+            return to_rgb(ImageOps.exif_transpose(picture))
     except InputError:
         raise
-    except Image.DecompressionBombError:
-        raise InputError("would unpack to too many pixels", where=name, remedy="reduce the picture") from None
-    except UnidentifiedImageError:
-        raise InputError("is not a picture in a known format", where=name) from None
+    except MemoryError:
+        raise InputError("takes more memory to decode than there is", where=name) from None
     except Exception as error:  # decoders raise whatever the damaged byte happens to break
         raise InputError(f"is damaged ({first_line(error)})", where=name) from None
+
+
+def _read_header(data: bytes, name: str) -> ImageFile:
+    """The picture before it is decoded.
+
+    Pillow's own `open` warns about large pictures through filters that belong to the whole process; here the limit is
+    ours, and lower, so its plug-ins are asked directly.
+    """
+    from PIL import Image
+
+    Image.init()
+    for kind in FORMATS:
+        if kind not in Image.OPEN:  # Pillow was built without it
+            continue
+        factory, accepts = Image.OPEN[kind]
+        accepted = accepts is None or accepts(data[:16])
+        if accepted is not True:  # False, or a text that says why not
+            continue
+        try:
+            return factory(io.BytesIO(data), "")
+        except (SyntaxError, IndexError, TypeError, struct.error):  # another format may begin alike
+            continue
+    raise InputError("is not a picture in a known format", where=name)
+
+
+def _check_size(picture: ImageFile, name: str) -> None:
+    """Refuse what would unpack to more than the limits, by what its header says."""
+    width, height = picture.size
+    if width < 1 or height < 1:
+        raise InputError("has no pixels", where=name)
+    if max(width, height) > MOST_SIDE:
+        raise InputError(
+            f"is {width} × {height} pixels, and no side may be longer than {MOST_SIDE}",
+            where=name,
+            remedy="reduce the picture",
+        )
+    own_bytes = 0 if picture.mode == "RGB" else _PIXEL_BYTES.get(picture.mode, 4)
+    unpacked = width * height * (own_bytes + RGB_BYTES)
+    if unpacked > MOST_DECODED_BYTES:
+        raise InputError(
+            f"would unpack to {unpacked // 10**6} MB ({width} × {height} pixels), "
+            f"and the limit is {MOST_DECODED_BYTES // 10**6} MB",
+            where=name,
+            remedy="reduce the picture",
+        )
 
 
 def to_rgb(picture: Image) -> Image:
@@ -106,24 +149,35 @@ def to_rgb(picture: Image) -> Image:
     if picture.mode == "RGB":
         return picture
     if picture.mode in {"I", "F"} or picture.mode.startswith("I;16"):
-        values = np.asarray(picture).astype(np.float64)
-        values = np.nan_to_num(values)
-        if picture.mode == "F":
-            values = values * 255 if values.max(initial=0) <= 1 else values
-        elif picture.mode != "I" or values.max(initial=0) > 255:
-            values = values / 257  # 65535 becomes 255
-        grey = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+        values = np.asarray(picture)
+        grey = np.empty(values.shape, np.uint8)
+        deep, bright = values.reshape(-1), grey.reshape(-1)
+        scale = _grey_scale(picture.mode, deep)
+        for start in range(0, len(deep), _VALUES_AT_ONCE):  # a float64 copy of the whole would take gigabytes
+            part = np.nan_to_num(deep[start : start + _VALUES_AT_ONCE].astype(np.float64))
+            bright[start : start + _VALUES_AT_ONCE] = np.clip(np.rint(scale(part)), 0, 255)
         return Image.fromarray(grey).convert("RGB")
+    if picture.mode == "P":
+        picture.info.pop("transparency", None)  # it changes no colour, and Pillow would warn about it
     return picture.convert("RGB")
+
+
+def _grey_scale(mode: str, values: NDArray[np.generic]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """How deep greys become 0 to 255."""
+    if mode == "F":
+        return (lambda part: part * 255) if np.nan_to_num(values).max(initial=0) <= 1 else (lambda part: part)
+    if mode != "I" or values.max(initial=0) > 255:
+        return lambda part: part / 257  # 65535 becomes 255
+    return lambda part: part
 
 
 def scaled(picture: Image, mean: NDArray[np.float32], std: NDArray[np.float32]) -> NDArray[np.float32]:
     """An RGB picture as channels of (value / 255 - mean) / std, worked out in place."""
     channels = np.asarray(picture).transpose(2, 0, 1)
-    made: NDArray[np.float32] = np.divide(channels, np.float32(255), dtype=np.float32, order="C")
-    made -= mean[:, None, None]
-    made /= std[:, None, None]
-    return made
+    values: NDArray[np.float32] = np.divide(channels, np.float32(255), dtype=np.float32, order="C")
+    values -= mean[:, None, None]
+    values /= std[:, None, None]
+    return values
 
 
 def first_line(error: BaseException) -> str:

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from caplens.core.captions import Media, media_name
-from caplens.core.errors import InputError
+from caplens.core.captions import Media
+from caplens.core.errors import CaplensError, InputError
 from caplens.core.types import Vectors
 from caplens.encoders.embedder import Embedder, rows_by_media
-from caplens.storage.cache import key_of
-from caplens.vision.images import decode_image, read_media
+from caplens.storage.cache import key_of_digest
+from caplens.vision.images import first_line
+from caplens.vision.pictures import Picture
 from caplens.vision.regions import CLUSTERS, MOST_BOXES, SAME_BOX, FileProposer, Proposer, Regions, choose_regions
-
-PICTURES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -38,78 +37,92 @@ class RegionFeatures:
 
 
 def extract_region_features(embedder: Embedder, media: Sequence[Media | None], proposer: Proposer) -> RegionFeatures:
-    """The regions of every picture; what the cache has is not regions for again."""
+    """The regions of every picture; what the cache has is not worked out again."""
     looks: list[ImageRegions] = []
     rows = [-1] * len(media)
     failures: dict[int, str] = {}
-    embedder.missing(media, "image", failures)
-    distinct = rows_by_media(media)
-    entries = list(distinct.values())
-    for start in range(0, len(entries), PICTURES_AT_ONCE):
-        part = _read(embedder, entries[start : start + PICTURES_AT_ONCE], failures)
-        known = _known(embedder, [data for data, *_ in part], proposer)
-        for done, (data, name, places) in enumerate(part, start=start + 1):
-            try:
-                looks.append(_look(embedder, data, name, proposer, known))
-            except InputError as error:
-                embedder.fail(error, places, failures)
-                continue
-            for place in places:
-                rows[place] = len(looks) - 1
-            embedder.report("pictures", done, len(entries))
+    done, total = 0, len(rows_by_media(media))
+    identity = proposer.identity  # of a detector that is a folder, this is a digest of the folder
+    for portion in embedder.read_pictures(media, failures):
+        pictures = [picture for _, picture in portion]
+        known = _known_regions(embedder, pictures, proposer, identity)
+        keys = (
+            _vectors_key(embedder, regions, picture)
+            for regions, picture in zip(known, pictures, strict=True)
+            if regions is not None
+        )
+        vectors = embedder.cache.get(keys)
+        new: dict[bytes, Vectors] = {}
+        try:
+            for (shown_in, picture), regions in zip(portion, known, strict=True):
+                done += 1
+                try:
+                    looks.append(_look(embedder, picture, proposer, identity, regions, vectors, new))
+                except InputError as error:
+                    embedder.fail(error, shown_in, failures)
+                    continue
+                for row in shown_in:
+                    rows[row] = len(looks) - 1
+                embedder.report("pictures", done, total)
+        finally:  # who interrupts a long run finds its work again
+            embedder.cache.put(new)
     return RegionFeatures(looks, rows, failures)
 
 
-def _read(
-    embedder: Embedder, entries: Sequence[tuple[Media, list[int]]], failures: dict[int, str]
-) -> list[tuple[bytes, str, list[int]]]:
-    """Content, name and rows of the pictures that can be read; the others are put down as failures."""
-    made = []
-    for media, places in entries:
-        try:
-            made.append((read_media(media, allow_urls=embedder.allow_urls), media_name(media), places))
-        except InputError as error:
-            embedder.fail(error, places, failures)
-    return made
+def _known_regions(
+    embedder: Embedder, pictures: Sequence[Picture], proposer: Proposer, identity: str
+) -> Sequence[Regions | None]:
+    """The regions of some pictures as far as they are known, asked for together: one by one takes much longer."""
+    if isinstance(proposer, FileProposer):  # it may change under its name, so the cache has nothing of it
+        return [_from_file(proposer, picture) for picture in pictures]
+    keys = [_boxes_key(identity, picture) for picture in pictures]
+    tables = embedder.cache.get(keys)
+    return [_unpack(tables[key]) if key in tables else None for key in keys]
 
 
-def _known(embedder: Embedder, pictures: Sequence[bytes], proposer: Proposer) -> dict[bytes, Vectors]:
-    """What the cache has of some pictures: asked for together, which is several times quicker than one by one."""
-    if isinstance(proposer, FileProposer):  # a file of boxes may change under its name, and is quick to read
-        return {}
-    keys = {_boxes_key(proposer, data): data for data in pictures}
-    boxes = embedder.cache.get(keys)
-    vectors = [_vectors_key(embedder, _unpack(table), keys[key]) for key, table in boxes.items()]
-    return boxes | embedder.cache.get(vectors)
+def _from_file(proposer: FileProposer, picture: Picture) -> Regions | None:
+    try:
+        return _unpack(_pack(choose_regions(proposer.boxes_of(Path(picture.name).stem))))
+    except InputError:  # said again when the picture's turn has come
+        return None
 
 
-def _look(embedder: Embedder, data: bytes, name: str, proposer: Proposer, known: dict[bytes, Vectors]) -> ImageRegions:
-    boxes_key = _boxes_key(proposer, data)
-    image = None
-    if boxes_key in known:
-        regions = _unpack(known[boxes_key])
-    else:
-        image = decode_image(data, name)
-        table = _pack(choose_regions(proposer(image, Path(name).stem)))
-        if not isinstance(proposer, FileProposer):
-            embedder.cache.put({boxes_key: table})
-        regions = _unpack(table)  # as exact as the next time
-    key = _vectors_key(embedder, regions, data)
-    found = {key: known[key]} if key in known else embedder.cache.get([key])
-    if key not in found:
-        found = {key: embedder.encoder.encode_regions(image or decode_image(data, name), regions.boxes)}
-        embedder.cache.put(found)
-    return ImageRegions(regions, found[key])
+def _look(
+    embedder: Embedder,
+    picture: Picture,
+    proposer: Proposer,
+    identity: str,
+    regions: Regions | None,
+    vectors: dict[bytes, Vectors],
+    new: dict[bytes, Vectors],
+) -> ImageRegions:
+    """A picture's regions and their vectors; what was not known is put into `new`, for the cache."""
+    try:
+        image = None
+        if regions is None:
+            image = picture.image()
+            table = _pack(choose_regions(proposer(image, Path(picture.name).stem)))
+            new[_boxes_key(identity, picture)] = table
+            regions = _unpack(table)  # as exact as the next time
+        key = _vectors_key(embedder, regions, picture)
+        if key not in vectors:
+            image = picture.image() if image is None else image
+            vectors[key] = new[key] = embedder.encoder.encode_regions(image, regions.boxes)
+    except CaplensError:
+        raise
+    except Exception as error:  # whatever it is, it costs this picture only
+        raise InputError(f"its regions cannot be looked at ({first_line(error)})", where=picture.name) from None
+    return ImageRegions(regions, vectors[key])
 
 
-def _boxes_key(proposer: Proposer, data: bytes) -> bytes:
-    return key_of(proposer.identity, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", data)
+def _boxes_key(identity: str, picture: Picture) -> bytes:
+    return key_of_digest(identity, f"boxes {MOST_BOXES} {CLUSTERS} {SAME_BOX}", picture.digest)
 
 
-def _vectors_key(embedder: Embedder, regions: Regions, data: bytes) -> bytes:
+def _vectors_key(embedder: Embedder, regions: Regions, picture: Picture) -> bytes:
     encoder = embedder.encoder
     kind = f"regions {hashlib.sha256(regions.boxes.astype(np.float32).tobytes()).hexdigest()}"
-    return key_of(encoder.fingerprint, kind, data)
+    return key_of_digest(encoder.fingerprint, kind, picture.digest)
 
 
 def _pack(regions: Regions) -> Vectors:
