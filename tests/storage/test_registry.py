@@ -108,6 +108,14 @@ def test_no_more_than_the_recorded_size_is_read(tmp_path: Path, monkeypatch: pyt
     assert max(written) <= 1  # megabytes
 
 
+def test_a_target_that_cannot_be_written_is_not_the_indexs_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_index(monkeypatch, write_index(tmp_path / "mirror", {WHEEL: ARCHIVE}))
+    with pytest.raises(FileNotFoundError):
+        get(tmp_path / "nowhere" / "got")
+
+
 def test_what_is_not_there_is_said_for_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served_index(Served({})) as address:
         use_index(monkeypatch, address)

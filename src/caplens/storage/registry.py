@@ -208,38 +208,49 @@ class _Anchors(HTMLParser):
 
 def _save(address: str, sha256: str, size: int, target: Path, progress: Progress) -> None:
     """Read an archive, at most `size` bytes, and keep it if its sum is right."""
-    for attempt in range(1, ATTEMPTS + 1):
+    problem = ""
+    for attempt in range(ATTEMPTS):
+        time.sleep(0.5 * attempt)
         try:
             arrived, sum_ = _copy(address, size, target, progress)
-        except _TRANSPORT_ERRORS as error:
-            problem = _reason(error)
-        else:
-            if arrived > size:
-                target.unlink()
-                raise _Unusable(f"it is larger than the {size:,} bytes it should have")
             if arrived == size and sum_ == sha256:
                 return
-            if arrived == size:
+        except _Unusable as error:
+            problem = str(error)
+        else:
+            if arrived >= size:
                 target.unlink()
-                raise _Unusable(f"it is not the file it should be (sha256 {sum_}, expected {sha256}); it was deleted")
+                raise _Unusable(
+                    f"it is larger than the {size:,} bytes it should have"
+                    if arrived > size
+                    else f"it is not the file it should be (sha256 {sum_}, expected {sha256}); it was deleted"
+                )
             problem = f"only {arrived:,} of {size:,} bytes arrived"
         target.unlink(missing_ok=True)
-        if attempt < ATTEMPTS:
-            time.sleep(0.5 * attempt)
     raise _Unusable(problem)
 
 
 def _copy(address: str, size: int, target: Path, progress: Progress) -> tuple[int, str]:
-    """Return how many bytes arrived, at most one more than `size`, and their sum."""
-    path = _local(address)
+    """Return how many bytes arrived, at most one more than `size`, and their sum; an `OSError` is the target's."""
     arrived, sum_ = 0, hashlib.sha256()
-    with path.open("rb") if path is not None else _open(address, "*/*") as source, target.open("wb") as out:
-        while block := source.read(min(1 << 20, size + 1 - arrived)):
+    with target.open("wb") as out:
+        for block in _blocks(address, size + 1):
             out.write(block)
             sum_.update(block)
             arrived += len(block)
             progress(f"{target.name}, MB", -(-arrived // 10**6), -(-size // 10**6))
     return arrived, sum_.hexdigest()
+
+
+def _blocks(address: str, most: int) -> Iterator[bytes]:
+    path = _local(address)
+    try:
+        with path.open("rb") if path is not None else _open(address, "*/*") as source:
+            while most and (block := source.read(min(1 << 20, most))):
+                most -= len(block)
+                yield block
+    except _TRANSPORT_ERRORS as error:
+        raise _Unusable(_reason(error)) from None
 
 
 def _open(address: str, accept: str) -> Any:
