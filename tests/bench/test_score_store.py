@@ -16,6 +16,7 @@ from caplens.bench.run import SetReport, run
 from caplens.bench.score_store import is_stored, stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, CorpusStatistic, MeanStatistic, RatingStatistic
 from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensWarning
 from caplens.core.workspace import Workspace
 from caplens.metrics import find_metric
 from caplens.metrics.base import Metric, Statistics
@@ -141,8 +142,22 @@ def test_references_count_where_they_weigh_words() -> None:
 def test_a_store_that_cannot_be_written_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "file"))
-    assert score(Length()) == 3.0
-    assert stored_array(Identity.of("x"), lambda: np.ones(1)).tolist() == [1.0]
+    with pytest.warns(CaplensWarning, match="nothing can be kept in"):
+        assert score(Length()) == 3.0
+    with pytest.warns(CaplensWarning, match="nothing can be kept in"):
+        assert stored_array(Identity.of("x"), lambda: np.ones(1)).tolist() == [1.0]
+
+
+def test_changed_scores_are_computed_again(tmp_path: Path) -> None:
+    before = score(Length())
+    (path,) = (tmp_path / "cache" / "bench").glob("*.npz")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.warns(CaplensWarning, match="was damaged; it is made anew"):
+        assert not is_stored(Length(), CAPTIONS)
+    assert score(Length()) == before
+    assert is_stored(Length(), CAPTIONS)
 
 
 class Toy(RatingSet):

@@ -26,6 +26,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert most == 1
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_without_a_place_for_the_lock_the_work_is_done_all_the_same(tmp_path: Path) -> None:

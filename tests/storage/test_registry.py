@@ -22,7 +22,7 @@ def get(target: Path, data: bytes = ARCHIVE, size: int | None = None) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "html"])
@@ -165,9 +165,9 @@ def test_a_login_goes_to_its_host_and_into_no_message(tmp_path: Path, monkeypatc
 def plain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(registry.platformdirs, "site_config_dir", lambda *_, **__: str(tmp_path / "site"))
+    monkeypatch.setattr("platformdirs.site_config_dir", lambda *_, **__: str(tmp_path / "site"))
     monkeypatch.setattr(registry, "SYSTEM_FOLDER", tmp_path / "etc")
-    monkeypatch.setattr(registry.sys, "prefix", str(tmp_path / "prefix"))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "prefix"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     return tmp_path

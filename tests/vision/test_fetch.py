@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -135,14 +136,19 @@ def test_the_address_that_was_checked_is_the_one_that_is_asked(monkeypatch: pyte
     asked: list[str] = []
     with server() as address:
         port = address.rpartition(":")[2]
-        monkeypatch.setattr(fetching, "public_address", lambda host, port: (asked.append(host), "127.0.0.1")[1])
+
+        def checked(host: str, port: int) -> str:
+            asked.append(host)
+            return "127.0.0.1"
+
+        monkeypatch.setattr(fetching, "public_address", checked)
         monkeypatch.setattr(socket, "getaddrinfo", _only_numbers(socket.getaddrinfo))
         assert fetch(f"http://pictures.example:{port}/picture") == a_picture()
     assert asked == ["pictures.example"]
 
 
-def _only_numbers(real: Callable[..., list[tuple[object, ...]]]) -> Callable[..., list[tuple[object, ...]]]:
-    def look_up(host: str, *rest: object, **options: object) -> list[tuple[object, ...]]:
+def _only_numbers(real: Callable[..., Any]) -> Callable[..., Any]:
+    def look_up(host: str, *rest: Any, **options: Any) -> Any:
         ipaddress.ip_address(host)  # a name would be looked up a second time
         return real(host, *rest, **options)
 

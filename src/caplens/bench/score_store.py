@@ -6,9 +6,7 @@ without references has one key for all reference draws). What has no lasting ide
 
 from __future__ import annotations
 
-import contextlib
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,32 +18,30 @@ from caplens.core.signature import caplens_version
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics.base import Metric
-from caplens.storage.atomic import atomic_path
+from caplens.storage.cache import FileCache
 from caplens.storage.content import content_identity
 from caplens.storage.identity import Identity
-from caplens.storage.paths import cache_folder
+
+_STORE = FileCache("bench")
 
 
 def trial_scores(metric: Metric, work: Workspace, details: bool = False) -> Trial:
     """Return what the metric says about the captions of the workspace, from the store or computed and stored."""
-    path = _trial_path(metric, work.captions, details)
-    stored = None if path is None else _read(path)
-    if stored is not None:
-        return stored
-    metric.check(work.captions)
-    result = metric.result(work)
-    trial = Trial(
-        scores=result.scores,
-        statistics=result.statistics,
-        signature=result.signature,
-        notes=result.notes,
-        failures=dict(result.failures),
-        details=list(result.details) if details and result.details is not None else None,
-    )
-    if path is not None:
-        with contextlib.suppress(OSError):  # a full disk must not lose what was computed
-            _write(path, trial)
-    return trial
+
+    def compute() -> Trial:
+        metric.check(work.captions)
+        result = metric.result(work)
+        return Trial(
+            scores=result.scores,
+            statistics=result.statistics,
+            signature=result.signature,
+            notes=result.notes,
+            failures=dict(result.failures),
+            details=list(result.details) if details and result.details is not None else None,
+        )
+
+    name = _file_name(metric, work.captions, details)
+    return compute() if name is None else _STORE.get_or_make(name, compute, _read, _write)
 
 
 def stored_array(identity: Identity, compute: Callable[[], Floats]) -> Floats:
@@ -53,56 +49,45 @@ def stored_array(identity: Identity, compute: Callable[[], Floats]) -> Floats:
     if not identity.lasting:
         return compute()
     key = Identity.of([identity, caplens_version()]).digest
-    path = cache_folder() / "bench" / "figures" / f"{key[:32]}.npy"
-    try:
-        stored: Floats = np.load(path, allow_pickle=False)
-        return stored
-    except (OSError, ValueError, EOFError):  # not there, or damaged
-        computed = compute()
-    with contextlib.suppress(OSError), atomic_path(path) as temporary, temporary.open("wb") as handle:
-        np.save(handle, computed)
-    return computed
+    return FileCache("bench-figures").get_or_compute(f"{key[:32]}.npy", compute)
 
 
 def is_stored(metric: Metric, captions: CaptionSet, details: bool = False) -> bool:
     """Whether nothing has to be computed."""
-    path = _trial_path(metric, captions, details)
-    return path is not None and path.exists()
+    name = _file_name(metric, captions, details)
+    return name is not None and _STORE.find(name) is not None
 
 
-def _trial_path(metric: Metric, captions: CaptionSet, details: bool) -> Path | None:
+def _file_name(metric: Metric, captions: CaptionSet, details: bool) -> str | None:
     """Where the scores are kept; None if they cannot be, because something they depend on has no name."""
     parts = [metric.identity(), content_identity(captions, metric.inputs(captions)), details, caplens_version()]
     identity = Identity.of(parts)
-    return cache_folder() / "bench" / f"{metric.name}-{identity.digest[:32]}.npz" if identity.lasting else None
+    return f"{metric.name}-{identity.digest[:32]}.npz" if identity.lasting else None
 
 
-def _write(path: Path, trial: Trial) -> None:
+def _write(trial: Trial, path: Path) -> None:
     facts = {
         "signature": trial.signature,
         "notes": list(trial.notes),
         "failures": {str(row): reason for row, reason in (trial.failures or {}).items()},
         "details": trial.details,
     }
-    with atomic_path(path) as temporary, temporary.open("wb") as handle:
+    with path.open("wb") as file:
         text = json.dumps(facts, default=_plain)
-        np.savez_compressed(handle, scores=trial.scores, statistics=trial.statistics, facts=np.array(text))
+        np.savez_compressed(file, scores=trial.scores, statistics=trial.statistics, facts=np.array(text))
 
 
-def _read(path: Path) -> Trial | None:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            facts = json.loads(str(stored["facts"]))
-            return Trial(
-                scores=stored["scores"],
-                statistics=stored["statistics"],
-                signature=facts["signature"],
-                notes=tuple(facts["notes"]),
-                failures={int(row): reason for row, reason in facts["failures"].items()},
-                details=facts["details"],
-            )
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # not there, or damaged: computed again
+def _read(path: Path) -> Trial:
+    with np.load(path, allow_pickle=False) as stored:
+        facts = json.loads(str(stored["facts"]))
+        return Trial(
+            scores=stored["scores"],
+            statistics=stored["statistics"],
+            signature=facts["signature"],
+            notes=tuple(facts["notes"]),
+            failures={int(row): reason for row, reason in facts["failures"].items()},
+            details=facts["details"],
+        )
 
 
 def _plain(value: object) -> object:

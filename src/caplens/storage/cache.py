@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import warnings
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from caplens.core.errors import CaplensError, CaplensWarning
-from caplens.core.types import Vectors
+from caplens.core.types import Floats, Vectors
 from caplens.storage.atomic import atomic_path
 from caplens.storage.digests import digest
 from caplens.storage.fingerprints import changed_files, recorded_sum, remember
@@ -252,7 +253,7 @@ class FileCache:
             ready = ready or self.find(name)  # another process may have been first
             if ready is not None:
                 # What is as it was written and cannot be read is the work of another version.
-                with contextlib.suppress(OSError, ValueError, KeyError, EOFError, CaplensError):
+                with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, CaplensError):
                     return read(ready)
             value = make()
             try:
@@ -260,6 +261,10 @@ class FileCache:
             except OSError as error:
                 _note(path, error)
             return value
+
+    def get_or_compute(self, name: str, compute: Callable[[], Floats]) -> Floats:
+        """Return the array in a file; without one, what `compute` computes, which is kept for the next time."""
+        return self.get_or_make(name, compute, _read_array, _write_array)
 
     def _paths(self, name: str) -> tuple[Path, Path]:
         path = cache_folder() / self._folder / name
@@ -294,12 +299,29 @@ def _write(path: Path, record: Path, build: Callable[[Path], None]) -> None:
     remember({path: sum_}, record)
 
 
+_noted: set[Path] = set()
+"""Folders about which a note was given, once per process."""
+
+
 def _note(path: Path, error: OSError) -> None:
-    warnings.warn(
-        f"{path.name} cannot be kept in {path.parent} ({error.strerror or error}); it is made again in every run",
-        CaplensWarning,
-        stacklevel=4,
-    )
+    if path.parent not in _noted:
+        _noted.add(path.parent)
+        reason = error.strerror or str(error)
+        warnings.warn(
+            f"nothing can be kept in {path.parent} ({reason}), so {path.name} is made again in every run",
+            CaplensWarning,
+            stacklevel=4,
+        )
+
+
+def _read_array(path: Path) -> Floats:
+    array: Floats = np.load(path, allow_pickle=False)
+    return array
+
+
+def _write_array(array: Floats, path: Path) -> None:
+    with path.open("wb") as file:  # given a path, numpy would add a suffix
+        np.save(file, array)
 
 
 def _sum(key: bytes, data: bytes) -> bytes:

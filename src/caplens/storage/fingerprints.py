@@ -14,13 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from caplens.storage.atomic import write_atomically
-from caplens.storage.digests import digest
+from caplens.storage.digests import SETTLED_NS, content_digest, digest
 
 Fingerprint = tuple[int, ...]
-# The clock of a file system ticks up to two seconds apart: a file that has just changed may change again unseen.
-_SETTLED_AFTER = 2_000_000_000
-_answers: dict[tuple[Path, str, Fingerprint], bool] = {}
-"""What this process has found out; all there is for folders in which no record can be written."""
 
 
 def fingerprint(path: Path) -> Fingerprint:
@@ -36,26 +32,14 @@ def changed_files(expected: Mapping[Path, str], record: Path, *, thorough: bool 
     changed = []
     for path, expected_sum in expected.items():
         name, mark = _name(path, record), fingerprint(path)
-        question = (path, expected_sum, mark)
-        if thorough:
-            _answers.pop(question, None)
         trusted = not thorough and known.get(name) == (expected_sum, mark)
-        if trusted or _has_sum(*question):
+        actual_sum = expected_sum if trusted else digest(path) if thorough else content_digest(path)
+        if actual_sum == expected_sum and fingerprint(path) == mark:
             entries[name] = (expected_sum, mark if _is_settled(mark) else ())
         else:
             changed.append(path)
     _write(record, entries, known)
     return changed
-
-
-def _has_sum(path: Path, expected_sum: str, mark: Fingerprint) -> bool:
-    question = (path, expected_sum, mark)
-    if question in _answers:
-        return _answers[question]
-    same = digest(path) == expected_sum and fingerprint(path) == mark
-    if _is_settled(mark):
-        _answers[question] = same
-    return same
 
 
 def remember(sums: Mapping[Path, str], record: Path) -> None:
@@ -74,7 +58,7 @@ def recorded_sum(path: Path, record: Path) -> str | None:
 
 
 def _is_settled(mark: Fingerprint) -> bool:
-    return time.time_ns() - max(mark[1:3]) > _SETTLED_AFTER
+    return time.time_ns() - max(mark[1:3]) > SETTLED_NS
 
 
 def _name(path: Path, record: Path) -> str:

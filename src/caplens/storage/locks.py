@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -18,7 +18,8 @@ def locked(path: Path) -> Iterator[None]:
     A lock only saves doing the same work twice; everything under it is also written atomically. So where none can be
     had (a read-only folder, a file system without locks, a holder that never ends) the block runs without.
     """
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    file = path.with_name(f".{path.name}.lock")
+    lock = FileLock(file)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=LONGEST_WAIT)
@@ -28,4 +29,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        # While it is held: whoever was waiting for this file sees that it is gone and makes a new one.
+        with suppress(OSError):
+            file.unlink()
         lock.release()

@@ -177,6 +177,8 @@ def fetch(name_or_path: str | os.PathLike[str], progress: Progress = silent) -> 
                 if damaged_files(model) != []:
                     _download(model, progress)
     except OSError as error:
+        if damaged_files(model) == []:  # another process was quicker
+            return model.path
         raise MissingData(f"the weights {name} cannot be kept in {model.folder.parent} ({error})") from None
     return model.path
 

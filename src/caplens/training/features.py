@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-
-import numpy as np
 
 from caplens.core.captions import CaptionSet
 from caplens.core.signature import caplens_version
 from caplens.core.types import Floats
-from caplens.storage.atomic import atomic_path
+from caplens.storage.cache import FileCache
 from caplens.storage.content import content_identity
 from caplens.storage.identity import Identity
-from caplens.storage.paths import cache_folder
 
 
 def cached_features(captions: CaptionSet, identity: Identity, compute: Callable[[CaptionSet], Floats]) -> Floats:
@@ -25,11 +21,4 @@ def cached_features(captions: CaptionSet, identity: Identity, compute: Callable[
     key = Identity.of([identity, content_identity(captions), caplens_version()])
     if not key.lasting:
         return compute(captions)
-    path = cache_folder() / "features" / f"{key.digest[:32]}.npy"
-    with contextlib.suppress(OSError, ValueError, EOFError):  # not there, or damaged
-        stored: Floats = np.load(path, allow_pickle=False)
-        return stored
-    features = compute(captions)
-    with contextlib.suppress(OSError), atomic_path(path) as temporary, temporary.open("wb") as out:
-        np.save(out, features)
-    return features
+    return FileCache("features").get_or_compute(f"{key.digest[:32]}.npy", lambda: compute(captions))
