@@ -9,7 +9,6 @@ ALLOWED = {
     r"no chromium with chromedriver": "a browser is a system package; `make test` installs it where it may",
     r"[Jj]ava": "the official tools are oracles in Java; caplens itself needs none",
     r"reads the peak memory as Linux tells it": "the figure is not to be had elsewhere",
-    r"the weights .* are not on this machine": "no package registry was in reach when `make test` fetched them",
     r"caplens weights fetch": "no package registry was in reach when `make test` fetched them",
     r"not on Windows": "pipes, devices, modes, forks and signals are those of POSIX",
     r"no /dev/(full|fd) here": "devices that only some systems have",

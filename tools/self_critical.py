@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from self_critical_report import Outcome, write_report
 
-from caplens.captioning.captioner import Captioner, FeatureSpec
 from caplens.encoders.load import load_encoder
 from caplens.storage.atomic import write_atomically
 from caplens.text.ptb import tokenize
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
+from caplens.training.captioner_network import Captioner, FeatureSpec
 from caplens.training.captioner_run import grid_features
 from caplens.training.pairs import read_pairs
 

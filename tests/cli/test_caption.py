@@ -6,16 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.captioning.random_network import random_network
 from tests.cli.conftest import Run
 
-torch = pytest.importorskip("torch")
-
-from caplens.captioning.aoanet import AoANet, AoANetConfig  # noqa: E402
-from caplens.captioning.captioner import Captioner, FeatureSpec  # noqa: E402
-from caplens.captioning.vocabulary import Vocabulary  # noqa: E402
-from caplens.core.errors import MissingData  # noqa: E402
-from caplens.encoders.load import load_encoder  # noqa: E402
-from caplens.storage.weights import shipped  # noqa: E402
+from caplens.captioning.captioner import Captioner, FeatureSpec
+from caplens.captioning.vocabulary import Vocabulary
+from caplens.core.errors import MissingData
+from caplens.encoders.load import load_encoder
+from caplens.storage.weights import shipped
 
 PICTURES = sorted((Path(__file__).parents[2] / "examples" / "images").iterdir())[:3]
 
@@ -27,12 +25,10 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sight = FeatureSpec("embedded", load_encoder("embedded").grid_identity, 2)
     except MissingData as missing:
         pytest.skip(str(missing))
-    torch.manual_seed(5)
     words = Vocabulary(("<end>", "<unknown>", "a", "dog", "runs", "|"))
-    model = AoANet(AoANetConfig(features=384, vocabulary=len(words), width=16, heads=2, refining_layers=1))
-    torch.nn.init.normal_(model.predict.weight, std=1.5)  # opinions strong enough to tell beams apart
+    network = random_network(2, features=384, vocabulary=len(words), refining_layers=1)
     path = tmp_path_factory.mktemp("captioner") / "captioner.safetensors"
-    Captioner(model, words, sight, longest=6).save(path)
+    Captioner(network, words, sight, longest=6).save(path)
     return path
 
 

@@ -70,7 +70,7 @@ def test_it_trains_and_the_same_command_trains_the_same(run: Run, arguments: lis
     assert weights[0] == weights[1]
     further = run(*arguments, "-o", tmp_path / "three", "--weights", tmp_path / "one" / "captioner.safetensors")
     assert further.code == 0, further.stderr
-    assert Captioner.load(tmp_path / "three" / "captioner.safetensors").model.config.width == 16
+    assert Captioner.load(tmp_path / "three" / "captioner.safetensors").network.config.width == 16
 
 
 @pytest.mark.parametrize(

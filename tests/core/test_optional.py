@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from typer.main import get_command
 
+from caplens.cli import build_app
 from caplens.core.errors import MissingData
 from caplens.core.optional import PACKAGES, available, check, install_command, require
+from caplens.metrics import list_metrics
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 def extras() -> dict[str, set[str]]:
     """What each extra of pyproject.toml brings, by the names packages are installed by."""
-    table = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    table = PROJECT["optional-dependencies"]
 
     def brought(extra: str) -> set[str]:
         names: set[str] = set()
@@ -34,8 +49,6 @@ def test_the_table_says_what_pyproject_says() -> None:
     listed = {extra: names for extra, names in extras().items() if extra != "all"}
     for package in PACKAGES.values():
         assert set(package.extras) == {extra for extra, names in listed.items() if package.name in names}
-        sizes = [len(listed[extra]) for extra in package.extras]
-        assert sizes[:1] == sorted(sizes)[:1], f"{package.name}: the smallest extra comes first"
     assert extras()["all"] == {package.name for package in PACKAGES.values() if package.extras}
     assert "torch" not in listed["embedded"]
 
@@ -74,3 +87,202 @@ def test_a_package_that_is_installed_but_broken_gets_a_message(
     assert said.startswith("CLIP needs transformers, which is installed but does not load here (")
     assert said.endswith("): pip install --upgrade 'caplens[clip]'")
     assert "\n" not in said
+
+
+# Every verb, on as little as it takes to get to work. Those not named here get a path that leads nowhere for each
+# option they require: before they look at it they say which packages they lack.
+ARGUMENTS = {
+    "bench": ["--ratings", "{folder}/ratings.csv", "--captions", "{captions}", "-m", "cider-r,clip-s"],
+    "caption": ["{image}"],
+    "check": ["{captions}", "--html", "{output}/check.html"],
+    "compare": ["{captions}", "{captions}", "-m", "cider-r,clip-s", "--resamples", "10"],
+    "demo": ["--output", "{output}/demo"],
+    "explain": ["{image}", "a cat"],
+    "generate positives": [
+        "--images",
+        "{folder}",
+        "--captions",
+        "{pairs}",
+        "--output",
+        "{output}",
+        "--captioner",
+        "a/b",
+    ],
+    "idf build": ["{captions}", "--output", "{output}/idf.safetensors"],
+    "new-metric": ["vowels", "--output", "{output}/vowels"],
+    "score": ["{captions}", "--html", "{output}/score.html"],
+    "weights fetch": ["wordnet-3.0"],
+    "weights path": ["wordnet-3.0"],
+}
+OPTIONS = {"bert-score": ["-o", "text_encoder=all-MiniLM-L6-v2"]}
+"""Of metrics that would take long otherwise."""
+WITHOUT_EXTRAS = ("bench", "compare", "doctor", "idf build", "metrics", "new-metric", "score", "weights list")
+"""Verbs whose work, or a part of it, needs no optional package."""
+NO_DATA = "without data"
+
+
+def verbs() -> dict[str, list[str]]:
+    """Every verb of the command line with arguments."""
+
+    def walk(command: Any, path: str) -> dict[str, list[str]]:
+        if hasattr(command, "commands"):
+            below = (walk(inner, f"{path} {name}".strip()) for name, inner in command.commands.items())
+            return {verb: arguments for found in below for verb, arguments in found.items()}
+        required = [[parameter.opts[0], "{folder}/none"] for parameter in command.params if parameter.required]
+        return {path: ARGUMENTS.get(path, [word for option in required for word in option])}
+
+    return walk(get_command(build_app()), "")
+
+
+def test_arguments_are_of_verbs_that_there_are() -> None:
+    assert ARGUMENTS.keys() <= verbs().keys()
+
+
+@cache
+def hidden_from(extra: str) -> frozenset[str]:
+    """Modules and distributions of this environment that one with this extra alone would not have."""
+    waiting = [(name, "") for name in ("caplens", *map(_name, PROJECT["dependencies"]), *extras().get(extra, ()))]
+    brought: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        name, part = waiting.pop()
+        if (name, part) in seen:
+            continue
+        seen.add((name, part))
+        brought.add(canonicalize_name(name))
+        try:
+            needed = [Requirement(line) for line in distribution(name).requires or ()] if name != "caplens" else []
+        except PackageNotFoundError:
+            continue
+        for requirement in needed:
+            if requirement.marker is None or requirement.marker.evaluate({"extra": part}):
+                waiting += [(requirement.name, inner) for inner in ("", *requirement.extras)]
+    owners = {module: {*map(canonicalize_name, names)} for module, names in packages_distributions().items()}
+    modules = {module for module, names in owners.items() if not names & brought}
+    absent = {name.replace("-", "_") for names in owners.values() for name in names - brought}
+    return frozenset(modules | absent)
+
+
+def _name(line: str) -> str:
+    return Requirement(line).name
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+Environment = Callable[[str], dict[str, Outcome]]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Run every verb, and `score` with every metric, as if only one extra were installed ("": none)."""
+    folder = tmp_path_factory.mktemp("environment")
+    rows = [json.loads(line) for line in (ROOT / "examples" / "captions.jsonl").open(encoding="utf-8")][:2]
+    video = _video(folder / "clip.mp4")
+    for row in rows:
+        row |= {"image": str(ROOT / "examples" / row["image"]), **({"video": str(video)} if video else {})}
+    captions, pairs = folder / "captions.jsonl", folder / "pairs.json"
+    captions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs.write_text(
+        json.dumps({f"{split}.jpg": {"split": split, "captions": ["a cat"]} for split in ("train", "val")})
+    )
+    (folder / "ratings.csv").write_text("id,rating\n" + "".join(f"{row['id']},{n}\n" for n, row in enumerate(rows)))
+    paths = {"folder": folder, "captions": captions, "pairs": pairs, "image": rows[0]["image"]}
+    commands = {
+        f"score -m {name}": ["{captions}", "-m", name, *OPTIONS.get(name, ())]
+        for name in ("infometic,cider-r", *(metric["name"] for metric in list_metrics()))
+    }
+    commands |= verbs()
+
+    @cache
+    def run(installed: str) -> dict[str, Outcome]:
+        extra = installed.removesuffix(NO_DATA).strip()
+        output = folder / (installed or "core").replace(" ", "-")
+        output.mkdir()
+        filled = {
+            name: [*name.partition(" -m")[0].split(), *(part.format(**paths, output=output) for part in arguments)]
+            for name, arguments in commands.items()
+            if name != "demo" or not extra  # all metrics on twelve pictures, twice: once is enough
+        }
+        jobs = output / "jobs.json"
+        jobs.write_text(json.dumps({"hidden": sorted(hidden_from(extra)), "commands": filled}))
+        variables = {**os.environ, "COLUMNS": "200", **({"CAPLENS_DATA": str(output)} if NO_DATA in installed else {})}
+        program = [sys.executable, str(ROOT / "tests" / "core" / "environment.py"), str(jobs)]
+        done = subprocess.run(program, capture_output=True, text=True, check=False, env=variables)
+        assert done.returncode == 0, done.stderr
+        return {name: Outcome(*outcome) for name, outcome in json.loads(done.stdout.splitlines()[-1]).items()}
+
+    return run
+
+
+def _video(path: Path) -> Path | None:
+    """Write four frames of gray, where that can be done."""
+    if not available("av"):
+        return None
+    import av
+    import numpy as np
+
+    with av.open(path, "w") as container:
+        stream = container.add_stream("mpeg4", rate=4)
+        stream.width = stream.height = 64
+        for level in (0, 80, 160, 240):
+            frame = av.VideoFrame.from_ndarray(np.full((64, 64, 3), level, np.uint8))
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+MESSAGE = re.compile(r"(?:: |^)([^:]+) needs ([^:]+): (pip install .+|caplens weights fetch .+)$", re.MULTILINE)
+"""How the gate words what is lacking."""
+EXTRAS = [extra for extra in PROJECT["optional-dependencies"] if extra not in ("all", "dev")]
+
+
+@pytest.mark.parametrize("installed", ["", *EXTRAS, NO_DATA, f"embedded {NO_DATA}"])
+def test_every_verb_and_metric_works_or_says_what_it_lacks(installed: str, environment: Environment) -> None:
+    here = extras().get(installed.removesuffix(NO_DATA).strip(), set())
+    absent = {package.name for package in PACKAGES.values()} - here
+    outcomes = environment(installed)
+    for command, outcome in outcomes.items():
+        assert outcome.code in (0, 2), f"{command}\n{outcome.stderr}"
+        assert "Traceback" not in outcome.stderr, f"{command}\n{outcome.stderr}"
+        lacking = MESSAGE.findall(outcome.stderr)
+        if outcome.code == 2 and not (command.startswith("train") and "none" in outcome.stderr):
+            assert lacking, f"{command} does not say how to get what it lacks:\n{outcome.stderr}"
+        for _, needed, remedy in lacking:
+            if remedy.startswith("pip"):
+                asked = set(re.split(", | and ", needed))
+                assert asked <= absent, f"{command} asks for what is here:\n{outcome.stderr}"
+    assert all(outcomes[verb].stdout for verb in WITHOUT_EXTRAS)
+
+
+def test_a_metric_that_lacks_a_package_does_not_take_the_others_along(environment: Environment) -> None:
+    outcome = environment("")["score -m infometic,cider-r"]
+    assert "cider-r" in outcome.stdout
+    assert "infometic was not computed: the embedded encoder needs onnxruntime and tokenizers: pip" in outcome.stderr
+
+
+def test_a_page_is_written_where_the_parser_cannot_be_read(environment: Environment, tmp_path: Path) -> None:
+    """The parser is in the data folder, and msgpack, which reads it, is not installed."""
+    outcome = environment("")["score"]
+    assert outcome.code == 0
+    assert "meteor" in outcome.stdout
+    assert "score.html" in outcome.stdout
+
+
+NO_TORCH = ("score -m infometic", "score -m infometic,cider-r", "score -m pac-s", "score -m caplens-score", "explain")
+
+
+@pytest.mark.parametrize("command", [*NO_TORCH, "caption"])
+def test_shipped_models_run_without_torch(command: str, environment: Environment) -> None:
+    assert "torch" in hidden_from("embedded")
+    outcome = environment("embedded")[command]
+    if "caplens weights fetch" in outcome.stderr:
+        pytest.skip(outcome.stderr)
+    assert outcome.code == 0, outcome.stderr
+    assert outcome.stdout

@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from caplens.captioning.captioner import Captioner, FeatureSpec  # noqa: E402
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner  # noqa: E402
+from caplens.training.captioner_network import Captioner, FeatureSpec  # noqa: E402
 
 SIGHT = FeatureSpec("random", "none", 1)
 CONFIG = CaptionerConfig(

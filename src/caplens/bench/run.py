@@ -18,6 +18,7 @@ from caplens.bench.published import Comparison, Status
 from caplens.bench.score_store import stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
 from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.optional import require
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
@@ -219,10 +220,7 @@ class BenchReport(Tabular):
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per set, figure and metric, as numbers."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
+        pandas = require("pandas", purpose="to_pandas")
         wanted = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
         rows = [(part.rating_set.name, row.to_dict()) for part in self.sets for row in part.measured]
         return pandas.DataFrame([{"set": name, **{key: entry[key] for key in wanted}} for name, entry in rows])

@@ -1,14 +1,21 @@
-"""AoANet: attention on attention for image captioning (Huang et al., ICCV 2019), the captioner of the CIDEr-R paper."""
+"""AoANet: attention on attention for image captioning (Huang et al., ICCV 2019), the captioner of the CIDEr-R paper.
+
+It runs in numpy; `caplens.training.captioner_network` is the same network in torch, to be trained.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence
+import numpy as np
+from numpy.typing import NDArray
+
+from caplens.core.layers import attend, check_shapes, layer_norm, linear, sigmoid, split_heads
+from caplens.core.types import Vectors
+
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -25,139 +32,109 @@ class AoANetConfig:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every tensor of a network of these sizes."""
+        width = self.width
+        outputs_and_inputs = {
+            "embed_regions.0": (width, self.features),
+            "keys_and_values": (2 * width, width),
+            "query": (width, width),
+            "on_attention.information_and_gate": (2 * width, 2 * width),
+            "predict": (self.vocabulary, width),
+        }
+        shapes: dict[str, tuple[int, ...]] = {"embed_words.weight": (self.vocabulary, width)}
+        shapes |= {"lstm.weight_ih": (4 * width, 2 * width), "lstm.weight_hh": (4 * width, width)}
+        shapes |= dict.fromkeys(("lstm.bias_ih", "lstm.bias_hh"), (4 * width,))
+        shapes |= dict.fromkeys(("norm.weight", "norm.bias"), (width,))
+        for layer in range(self.refining_layers):
+            outputs_and_inputs[f"refine.{layer}.query_key_value"] = (3 * width, width)
+            outputs_and_inputs[f"refine.{layer}.on_attention.information_and_gate"] = (2 * width, 2 * width)
+            shapes |= dict.fromkeys((f"refine.{layer}.norm.weight", f"refine.{layer}.norm.bias"), (width,))
+        for name, (outputs, inputs) in outputs_and_inputs.items():
+            shapes |= {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+        return shapes
+
 
 class Memory(NamedTuple):
-    """What the decoder looks at: the refined picture, projected once for all words."""
+    """What the decoder looks at: the refined pictures, projected once for all words."""
 
-    keys: Tensor
-    values: Tensor
-    mean: Tensor
-
-    def select(self, rows: Tensor | slice) -> Memory:
-        """What belongs to these rows, in this order."""
-        return Memory(*(tensor[rows] for tensor in self))
-
-    def repeat(self, times: int) -> Memory:
-        """Every picture `times` times in a row, for several captions of each."""
-        return Memory(*(tensor.repeat_interleave(times, dim=0) for tensor in self))
+    keys: Vectors
+    values: Vectors
+    mean: Vectors
 
 
 class State(NamedTuple):
-    """What the decoder remembers between two words."""
+    """What the decoder remembers between two words; every part is (pictures, captions, width)."""
 
-    hidden: Tensor
-    cell: Tensor
-    context: Tensor
+    hidden: Vectors
+    cell: Vectors
+    context: Vectors
 
-    def select(self, rows: Tensor | slice) -> State:
-        """The states of these rows, in this order."""
-        return State(*(tensor[rows] for tensor in self))
-
-
-class AttentionOnAttention(nn.Module):
-    """AoA(V, q): an information vector and a gate, both from the attention result and the query (eq. 3–5)."""
-
-    def __init__(self, width: int, dropout: float) -> None:
-        super().__init__()
-        self.information_and_gate = nn.Linear(2 * width, 2 * width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, attended: Tensor, query: Tensor) -> Tensor:
-        both = self.information_and_gate(self.dropout(torch.cat([attended, query], dim=-1)))
-        return functional.glu(both, dim=-1)  # information ⊙ σ(gate)
+    def select(self, captions: Numbers) -> State:
+        """Return the states of these captions of each picture, in this order."""
+        return State(*(np.take_along_axis(part, captions[:, :, None], axis=1) for part in self))
 
 
-class RefiningLayer(nn.Module):
-    """One layer of the encoder: self-attention, attention on attention, residual and norm (eq. 6); no feed-forward."""
+class CaptionNetwork:
+    """Refining encoder and LSTM decoder. `encode` a batch of pictures once, then `step` word by word.
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.query_key_value = nn.Linear(width, 3 * width)
-        self.on_attention = AttentionOnAttention(width, dropout)
-        self.heads = heads
-        self.dropout = nn.Dropout(dropout)
+    Every picture may have several captions under way; they look at the same memory.
+    """
 
-    def forward(self, regions: Tensor) -> Tensor:
-        query, key, value = self.query_key_value(self.norm(regions)).chunk(3, dim=-1)
-        attended = attend(split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads))
-        refined: Tensor = regions + self.dropout(self.on_attention(attended, query))
-        return refined
+    def __init__(self, config: AoANetConfig, tensors: Mapping[str, NDArray[Any]]) -> None:
+        check_shapes(tensors, config.shapes())
+        self.config, self.tensors = config, tensors
+        arrays = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+        self._words = arrays.pop("embed_words.weight")
+        both = np.concatenate([arrays.pop("lstm.weight_ih"), arrays.pop("lstm.weight_hh")], axis=1)
+        self._lstm = both.T.copy(), arrays.pop("lstm.bias_ih") + arrays.pop("lstm.bias_hh")
+        self._arrays = {name: array.T.copy() if array.ndim == 2 else array for name, array in arrays.items()}
+        self._scale = np.float32((config.width // config.heads) ** -0.5)
 
-
-class AoANet(nn.Module):
-    """Refining encoder and LSTM decoder. `encode` a batch of pictures once, then `step` word by word."""
-
-    def __init__(self, config: AoANetConfig) -> None:
-        super().__init__()
-        self.config = config
-        width = config.width
-        self.embed_regions = nn.Sequential(nn.Linear(config.features, width), nn.ReLU(), nn.Dropout(config.dropout))
-        self.refine = nn.ModuleList(
-            RefiningLayer(width, config.heads, config.dropout) for _ in range(config.refining_layers)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.keys_and_values = nn.Linear(width, 2 * width)
-        self.embed_words = nn.Embedding(config.vocabulary, width)
-        self.lstm = nn.LSTMCell(2 * width, width)
-        self.query = nn.Linear(width, width)
-        self.on_attention = AttentionOnAttention(width, config.dropout)
-        self.predict = nn.Linear(width, config.vocabulary)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def encode(self, features: Tensor) -> Memory:
+    def encode(self, features: Vectors) -> Memory:
         """Refine region or grid features (pictures, regions, size)."""
-        regions = self.embed_regions(features)
-        for layer in self.refine:
-            regions = layer(regions)
-        regions = self.norm(regions)
-        keys, values = self.keys_and_values(regions).chunk(2, dim=-1)
         heads = self.config.heads
-        return Memory(split_heads(keys, heads), split_heads(values, heads), regions.mean(dim=1))
+        regions = np.maximum(self._linear(features, "embed_regions.0"), 0)
+        for layer in range(self.config.refining_layers):
+            regions = self._refine(regions, f"refine.{layer}.")
+        regions = layer_norm(regions, *self._pair("norm"))
+        keys, values = np.split(self._linear(regions, "keys_and_values"), 2, axis=-1)
+        return Memory(split_heads(keys, heads), split_heads(values, heads), regions.mean(axis=1))
 
-    def start(self, memory: Memory) -> State:
-        """The state before the first word."""
-        zeros = torch.zeros_like(memory.mean)
-        return State(zeros, zeros, zeros)
+    def _refine(self, regions: Vectors, layer: str) -> Vectors:
+        """One layer of the encoder: self-attention, attention on attention, residual (eq. 6); no feed-forward."""
+        normed = layer_norm(regions, *self._pair(f"{layer}norm"))
+        query, key, value = np.split(self._linear(normed, f"{layer}query_key_value"), 3, axis=-1)
+        heads = [split_heads(part, self.config.heads) for part in (query * self._scale, key, value)]
+        return regions + self._attention_on_attention(attend(*heads), query, layer)
 
-    def step(self, words: Tensor, memory: Memory, state: State) -> tuple[Tensor, State]:
-        """Log-probabilities of the next word after these, and the new state."""
-        state = self._advance(words, memory, state)
-        return self._next_word(state.context), state
+    def start(self, memory: Memory, captions: int) -> State:
+        """Return the state before the first word, of so many captions of each picture."""
+        pictures, width = memory.mean.shape
+        return State(*np.zeros((3, pictures, captions, width), np.float32))
 
-    def forward(self, memory: Memory, words: PackedSequence) -> Tensor:
-        """Log-probabilities of every next word given the true words before it: (all words, vocabulary).
+    def step(self, words: Numbers, memory: Memory, state: State) -> tuple[Vectors, State]:
+        """Score every possible next word (logits) after these of each picture's captions; and the new state (eq. 8–10).
 
-        Captions are packed, the longest first: those that ended cost nothing.
+        `words` is (pictures, captions).
         """
-        state = self.start(memory)
-        contexts = []
-        for now in torch.split(words.data, words.batch_sizes.tolist()):
-            going = slice(len(now))
-            memory, state = memory.select(going), state.select(going)
-            state = self._advance(now, memory, state)
-            contexts.append(state.context)
-        return self._next_word(torch.cat(contexts))
+        seen = memory.mean[:, None] + state.context
+        gates = linear(np.concatenate([self._words[words], seen, state.hidden], axis=-1), *self._lstm)
+        enter, forget, candidate, leave = np.split(gates, 4, axis=-1)
+        cell = sigmoid(forget) * state.cell + sigmoid(enter) * np.tanh(candidate)
+        hidden = sigmoid(leave) * np.tanh(cell)
+        query = split_heads(self._linear(hidden, "query") * self._scale, self.config.heads)
+        context = self._attention_on_attention(attend(query, memory.keys, memory.values), hidden)
+        return self._linear(context, "predict"), State(hidden, cell, context)
 
-    def _advance(self, words: Tensor, memory: Memory, state: State) -> State:
-        """The state after one more word (eq. 8–9)."""
-        inputs = torch.cat([self.dropout(self.embed_words(words)), memory.mean + state.context], dim=-1)
-        hidden, cell = self.lstm(inputs, (state.hidden, state.cell))
-        query = self.query(hidden)
-        attended = attend(split_heads(query[:, None], self.config.heads), memory.keys, memory.values)[:, 0]
-        return State(hidden, cell, self.on_attention(attended, hidden))
+    def _attention_on_attention(self, attended: Vectors, query: Vectors, layer: str = "") -> Vectors:
+        """Return an information vector times a gate, both from the attention result and the query (eq. 3–5)."""
+        both = self._linear(np.concatenate([attended, query], axis=-1), f"{layer}on_attention.information_and_gate")
+        information, gate = np.split(both, 2, axis=-1)
+        return information * sigmoid(gate)
 
-    def _next_word(self, context: Tensor) -> Tensor:
-        """Eq. 10."""
-        return functional.log_softmax(self.predict(self.dropout(context)), dim=-1)
+    def _linear(self, values: Vectors, name: str) -> Vectors:
+        return linear(values, *self._pair(name))
 
-
-def split_heads(tensor: Tensor, heads: int) -> Tensor:
-    """(batch, length, width) to (batch, heads, length, width / heads)."""
-    batch, length, width = tensor.shape
-    return tensor.view(batch, length, heads, width // heads).transpose(1, 2)
-
-
-def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Scaled dot-product attention of all heads, joined again."""
-    return functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(-2)
+    def _pair(self, name: str) -> tuple[Vectors, Vectors]:
+        return self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"]

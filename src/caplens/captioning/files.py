@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from caplens.captioning.captioner import Captioner
 from caplens.core.captions import IMAGE_SUFFIXES
 from caplens.core.errors import InputError
@@ -65,7 +63,8 @@ def caption_files(
     usable = [row for row in range(len(pictures)) if row not in seen.failures]
     captions: list[str] = []
     if usable:
-        captions = captioner.caption(torch.from_numpy(seen.vectors[usable]).flatten(1, 2), beam)
+        grids = seen.vectors[usable]
+        captions = captioner.caption(grids.reshape(len(grids), -1, grids.shape[-1]), beam)
     return Captioned(
         [pictures[row] for row in usable], captions, {pictures[row]: reason for row, reason in seen.failures.items()}
     )

@@ -28,9 +28,6 @@ def command(
     json: JsonTarget = None,
 ) -> None:
     """Caption pictures with a small captioner that knows the kind of pictures in Flickr8k."""
-    from caplens.captioning import need_torch
-
-    need_torch()
     from caplens.captioning.captioner import Captioner
     from caplens.captioning.files import caption_files, picture_files, picture_ids
     from caplens.core.errors import InputError

@@ -22,7 +22,7 @@ class Package:
     purpose: str
     """What it is for, as `caplens doctor` says it."""
     extras: tuple[str, ...] = ()
-    """The extras of caplens that bring it, the smallest first; none: it is installed by its own name."""
+    """The extras of caplens that bring it, the one to suggest first; none: it is installed by its own name."""
     distribution: str = ""
     """The name it is installed by, where that is not the module's."""
 
@@ -44,7 +44,7 @@ class Package:
 PACKAGES = {
     package.module: package
     for package in (
-        Package("onnxruntime", "pictures in the embedded encoder", ("onnx", "embedded", "int8", "train")),
+        Package("onnxruntime", "pictures in the embedded encoder", ("embedded", "onnx", "int8", "train")),
         Package(
             "tokenizers",
             "the embedded encoder, BERTScore, sentence similarity",
@@ -114,10 +114,10 @@ def _load(path: str, purpose: str) -> Any:
 
 
 def install_command(packages: Iterable[Package], *, upgrade: bool = False) -> str:
-    """Return the command that installs these packages: by the smallest extra that has them all, if there is one.
+    """Return the command that installs these packages: by one extra that has them all, if there is one.
 
-    >>> install_command([PACKAGES["onnxruntime"]]), install_command([PACKAGES["onnxruntime"], PACKAGES["tokenizers"]])
-    ("pip install 'caplens[onnx]'", "pip install 'caplens[embedded]'")
+    >>> install_command([PACKAGES["tokenizers"]]), install_command([PACKAGES["tokenizers"], PACKAGES["onnxruntime"]])
+    ("pip install 'caplens[sentence]'", "pip install 'caplens[embedded]'")
     """
     packages = list(packages)
     shared = [extra for extra in packages[0].extras if all(extra in package.extras for package in packages)]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
+from caplens.core.layers import attend, layer_norm
 from caplens.core.optional import require
 from caplens.text.ptb import well_formed
 
@@ -71,7 +72,7 @@ class BertEncoder:
         """Hidden states (texts, length, width) after a layer; 0 is the embedding, None the last layer."""
         weights = self._weights
         hidden = weights.embed(ids)
-        hidden = _normalize(hidden, *weights.pair("embeddings.LayerNorm"), self.epsilon)
+        hidden = layer_norm(hidden, *weights.pair("embeddings.LayerNorm"), self.epsilon)
         bias = weights.position_bias(ids.shape[1])
         for number in range(self.layers if layer is None else layer):
             hidden = self._layer(weights.layer(number), hidden, bias)
@@ -83,23 +84,16 @@ class BertEncoder:
         # (3, texts, heads, length, width of a head)
         shape = (texts, length, 3, self.heads, width // self.heads)
         query, key, value = (flat @ weights["qkv.weight"] + weights["qkv.bias"]).reshape(shape).transpose(2, 0, 3, 1, 4)
-        scores = query @ key.swapaxes(2, 3)
-        if bias is not None:
-            scores += bias
-        scores -= scores.max(axis=-1, keepdims=True)
-        np.exp(scores, out=scores)
-        scores /= scores.sum(axis=-1, keepdims=True)
-        mixed = (scores @ value).transpose(0, 2, 1, 3).reshape(-1, width)
-        mixed = mixed @ weights["out.weight"]
+        mixed = attend(query, key, value, bias).reshape(-1, width) @ weights["out.weight"]
         mixed += weights["out.bias"]
         mixed += flat
-        flat = _normalize(mixed, weights["norm1.weight"], weights["norm1.bias"], self.epsilon)
+        flat = layer_norm(mixed, weights["norm1.weight"], weights["norm1.bias"], self.epsilon)
         wide = flat @ weights["up.weight"]
         wide += weights["up.bias"]
         narrow = _gelu(wide) @ weights["down.weight"]
         narrow += weights["down.bias"]
         narrow += flat
-        flat = _normalize(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)
+        flat = layer_norm(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)
         return flat.reshape(texts, length, width)
 
 
@@ -113,16 +107,6 @@ def equal_lengths(tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         for start in range(0, len(rows), size):
             chosen = rows[start : start + size]
             yield chosen, np.array([tokens[row] for row in chosen], dtype=np.int64)
-
-
-def _normalize(values: Array, weight: Array, bias: Array, epsilon: float) -> Array:
-    """Layer normalization over the last axis."""
-    centered: Array = values - values.mean(axis=-1, keepdims=True)
-    variance = np.einsum("...i,...i->...", centered, centered)[..., None] / np.float32(values.shape[-1])
-    centered /= np.sqrt(variance + np.float32(epsilon))
-    centered *= weight
-    centered += bias
-    return centered
 
 
 def _gelu(values: Array) -> Array:

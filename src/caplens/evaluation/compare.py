@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import InputError
+from caplens.core.optional import require
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table, show_interval, show_number, show_p
@@ -172,10 +173,7 @@ class Comparison(Tabular):
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per metric and system: score, interval, rank cluster and the test against the baseline."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingData("to_pandas needs pandas: pip install 'caplens[table]'") from None
+        pandas = require("pandas", purpose="to_pandas")
         rows = []
         for metric in self.metrics.values():
             for system in metric.ranking():

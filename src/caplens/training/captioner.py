@@ -14,13 +14,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
-from caplens.captioning.aoanet import AoANet, AoANetConfig
-from caplens.captioning.captioner import Captioner, FeatureSpec
-from caplens.captioning.decode import greedy, sample
 from caplens.captioning.reward import Reward
 from caplens.captioning.vocabulary import END, Vocabulary
 from caplens.core.progress import Progress, silent
 from caplens.metrics import load_metric
+from caplens.training.captioner_network import AoANet, AoANetConfig, Captioner, FeatureSpec, greedy, sample
 from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 
 

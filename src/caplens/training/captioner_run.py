@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from caplens.captioning.captioner import Captioner, FeatureSpec
 from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
@@ -20,6 +19,7 @@ from caplens.encoders.load import load_encoder
 from caplens.evaluation.evaluate import evaluate
 from caplens.storage.atomic import write_atomically
 from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
+from caplens.training.captioner_network import Captioner, FeatureSpec
 from caplens.training.pairs import picture_features, read_pairs
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from caplens.core.types import Vectors
-from caplens.metrics.infometic.network import FusionScores, InfoMeticNetwork, heads_of
+from caplens.metrics.infometic.network import heads_of
+from caplens.training.infometic_network import FusionScores, InfoMeticNetwork
 from caplens.training.infometic_tensors import MOST_WORDS, CaptionTensors, SplitTensors
 from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
 

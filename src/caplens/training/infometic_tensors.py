@@ -14,9 +14,9 @@ from torch.nn import functional
 from caplens.core.types import Vectors, unit
 
 if TYPE_CHECKING:
-    from caplens.metrics.infometic.network import InfoMeticNetwork
     from caplens.training.grounded import Captions, Ints, Pictures
     from caplens.training.infometic import InfoMeticConfig
+    from caplens.training.infometic_network import InfoMeticNetwork
 
 MOST_WORDS = 32
 CONSTANT = 2.0

@@ -1,4 +1,4 @@
-"""InfoMetIC at work: looks at pictures and captions in batches and gives scores and α for words and regions."""
+"""InfoMetIC at work: pictures and captions in batches, scores and α for words and regions; no torch is needed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
-from caplens.core.types import Vectors
+from caplens.core.optional import require
+from caplens.core.types import Floats, Vectors, unit
 from caplens.encoders.base import Encoder
+from caplens.metrics.infometic.network import FusionNetwork
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
 from caplens.vision.regions import CLUSTERS
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from caplens.encoders.embedder import Embedder
-    from caplens.metrics.infometic.network import InfoMeticNetwork
 
-Floats = NDArray[np.float64]
 TEXT_LENGTH = 32
 """Tokens of a caption, start, end and padding included: the network has no masks, so it is always the same."""
 IMAGE_LENGTH = 1 + CLUSTERS + 1
@@ -93,8 +91,8 @@ class PairScores:
 class InfoMeticModel:
     """The network with what its file says about it."""
 
-    def __init__(self, fusion: InfoMeticNetwork, encoder: str, weights_hash: str, whole_image: bool = True) -> None:
-        self.fusion = fusion.eval()
+    def __init__(self, fusion: FusionNetwork, encoder: str, weights_hash: str, whole_image: bool = True) -> None:
+        self.fusion = fusion
         self.encoder = encoder
         """Identity of the encoder it was trained over; empty if its file does not say."""
         self.weights_hash = weights_hash
@@ -121,63 +119,53 @@ class InfoMeticModel:
         counts: Sequence[int],
     ) -> list[PairScores]:
         """Pairs of (picture, caption); `globals_` are the captions' vectors, `counts` their numbers of words."""
-        import torch
-        from torch.nn import functional
-
         if not pairs:
             return []
         arrays = [picture_arrays(look, embedder.encoder.dimension) for look in looks]
-        table = token_table(embedder, [text.ids for text in pieces])
-        made: list[PairScores] = []
-        with torch.inference_mode():
-            images = self._encode_pictures(arrays)
-            texts = self._encode_captions(table, pieces)
-            whole_images = torch.from_numpy(np.stack([array.vectors[0] for array in arrays]))
-            whole_texts = torch.from_numpy(np.ascontiguousarray(globals_))
-            cosines = functional.cosine_similarity
-            region_masks = torch.from_numpy(np.stack([array.regions for array in arrays]))
-            word_masks = torch.from_numpy(np.stack([word_mask(text) for text in pieces]))
-            image_queries, text_queries = self.fusion.project(whole_images), self.fusion.project(whole_texts)
-            for start in range(0, len(pairs), PAIRS):
-                rows, columns = (torch.tensor(side) for side in zip(*pairs[start : start + PAIRS], strict=True))
-                scores = self.fusion.score(
-                    images[rows],
-                    texts[columns],
-                    image_queries[rows],
-                    text_queries[columns],
-                    region_masks[rows],
-                    word_masks[columns],
-                )
-                cosine = cosines(whole_images[rows].double(), whole_texts[columns].double(), dim=-1)
-                parts = (scores.precision, scores.recall, cosine, scores.regions, scores.words)
-                per_pair = zip(*(part.double().numpy() for part in parts), strict=True)
-                for place, (precision, recall, near, shares, words) in enumerate(per_pair):
-                    row, column = pairs[start + place]
-                    count = min(len(looks[row].regions), CLUSTERS)
-                    alphas = np.append(shares[:count], shares[-1])
-                    by_word = sum_by_word(words, pieces[column], counts[column])
-                    made.append(PairScores(float(precision), float(recall), float(near), alphas, by_word))
-        return made
+        images = self._encode_pictures(arrays)
+        texts = self._encode_captions(token_table(embedder, [text.ids for text in pieces]), pieces)
+        whole_images = np.stack([array.vectors[0] for array in arrays])
+        region_masks = np.stack([array.regions for array in arrays])
+        word_masks = np.stack([word_mask(text) for text in pieces])
+        image_queries, text_queries = self.fusion.project(whole_images), self.fusion.project(globals_)
+        image_units, text_units = unit(whole_images), unit(globals_)
+        scored: list[PairScores] = []
+        for start in range(0, len(pairs), PAIRS):
+            rows, columns = np.array(pairs[start : start + PAIRS]).T
+            scores = self.fusion.score(
+                images[rows],
+                texts[columns],
+                image_queries[rows],
+                text_queries[columns],
+                region_masks[rows],
+                word_masks[columns],
+            )
+            cosines = np.einsum("ij,ij->i", image_units[rows], text_units[columns])
+            parts = (scores.precision, scores.recall, cosines, scores.regions, scores.words)
+            per_pair = zip(rows, columns, *(part.astype(np.float64) for part in parts), strict=True)
+            for row, column, precision, recall, cosine, shares, words in per_pair:
+                count = min(len(looks[row].regions), CLUSTERS)
+                alphas = np.append(shares[:count], shares[-1])
+                by_word = sum_by_word(words, pieces[column], counts[column])
+                scored.append(PairScores(float(precision), float(recall), float(cosine), alphas, by_word))
+        return scored
 
-    def _encode_pictures(self, arrays: Sequence[PictureArrays]) -> Tensor:
-        import torch
-
+    def _encode_pictures(self, arrays: Sequence[PictureArrays]) -> Vectors:
         parts = []
         for start in range(0, len(arrays), PAIRS):
             some = arrays[start : start + PAIRS]
-            vectors = self.fusion.project(torch.from_numpy(np.stack([array.vectors for array in some])))
+            vectors = self.fusion.project(np.stack([array.vectors for array in some]))
             if not self.whole_image:
                 vectors[:, 0] = 0
-            parts.append(self.fusion.encode_image(vectors, torch.from_numpy(np.stack([array.boxes for array in some]))))
-        return torch.cat(parts)
+            parts.append(self.fusion.encode_image(vectors, np.stack([array.boxes for array in some])))
+        return np.concatenate(parts)
 
-    def _encode_captions(self, table: TokenTable, pieces: Sequence[WordPieces]) -> Tensor:
-        import torch
-
-        vectors = self.fusion.project(torch.from_numpy(table.vectors))
-        ids = torch.from_numpy(np.stack([table.rows(text.ids) for text in pieces]))
-        parts = [self.fusion.encode_text(vectors[ids[start : start + PAIRS]]) for start in range(0, len(ids), PAIRS)]
-        return torch.cat(parts)
+    def _encode_captions(self, table: TokenTable, pieces: Sequence[WordPieces]) -> Vectors:
+        vectors = self.fusion.project(table.vectors)
+        ids = np.stack([table.rows(text.ids) for text in pieces])
+        return np.concatenate(
+            [self.fusion.encode_text(vectors[ids[start : start + PAIRS]]) for start in range(0, len(ids), PAIRS)]
+        )
 
 
 @dataclass(frozen=True)
@@ -233,25 +221,22 @@ def load_model(source: str, allow_pickle: bool = False) -> InfoMeticModel:
 
 @functools.lru_cache(maxsize=4)
 def _load(path: Path, digest: str, allow_pickle: bool) -> InfoMeticModel:
-    from caplens.metrics.infometic.network import InfoMeticNetwork
-
     if not path.is_file():
         raise MissingData(f"there are no InfoMetIC weights at {path}: `caplens train infometic` makes some")
     tensors, about = _read(path, allow_pickle)
     try:
-        fusion = InfoMeticNetwork.from_state_dict(tensors)
-    except (KeyError, RuntimeError) as error:
-        raise InputError(f"holds no InfoMetIC weights ({str(error).splitlines()[0]})", where=str(path)) from None
+        fusion = FusionNetwork(tensors)
+    except ValueError as error:
+        raise InputError(f"holds no InfoMetIC weights ({error})", where=str(path)) from None
     whole_image = bool(about.get("whole_image", True))
     return InfoMeticModel(fusion, str(about.get("encoder", "")), digest[:12], whole_image)
 
 
-def _read(path: Path, allow_pickle: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    import torch
+def _read(path: Path, allow_pickle: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, "pt") as file:
+        with safe_open(path, "np") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, json.loads((file.metadata() or {}).get("caplens", "{}"))
     except SafetensorError as error:
@@ -261,5 +246,6 @@ def _read(path: Path, allow_pickle: bool) -> tuple[dict[str, Tensor], dict[str, 
                 where=str(path),
                 remedy="a pickled checkpoint of the authors is read with allow_pickle=True (--allow-pickle)",
             ) from None
+    torch = require("torch", purpose="reading a pickled checkpoint")
     state = torch.load(path, map_location="cpu", weights_only=True)
-    return state.get("state_dict", state), {}
+    return {name: tensor.float().numpy() for name, tensor in state.get("state_dict", state).items()}, {}
