@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 
-from caplens.cli.demo import COMPARED, METRICS, WEIGHTS, examples_folder
+from caplens.cli.demo import COMPARED, METRICS, examples_folder
+from caplens.cli.weights import Purpose
 from caplens.core.errors import CaplensWarning
 from caplens.storage import weights
 
@@ -20,7 +21,7 @@ def test_the_examples_are_found() -> None:
 
 
 def test_the_demo_scores_compares_and_explains(run: Run, tmp_path: Path) -> None:
-    missing = [name for name in WEIGHTS if weights.find(name) is None]
+    missing = [name for name in Purpose.demo.names() if weights.find(name) is None]
     if missing:
         pytest.skip(f"caplens weights fetch {' '.join(missing)}")
     with warnings.catch_warnings():

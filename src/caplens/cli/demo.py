@@ -10,6 +10,7 @@ import typer
 
 from caplens.cli._results import Layout, Signatures, show_result
 from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.cli.weights import Purpose
 from caplens.core.progress import Progress
 
 METRICS = (
@@ -18,11 +19,6 @@ METRICS = (
     *("clip-s", "sent-sim", "caplens-score"),
 )
 COMPARED = ("cider-r", "meteor", "nneval", "pac-s", "infometic", "caplens-score")
-WEIGHTS = (
-    *("meteor", "wordnet-3.0", "en_core_web_md", "all-MiniLM-L6-v2", "clip-vocabulary", "efficientdet-lite0"),
-    *("dinov2-vits14", "tinyvit-5m", "glove-6b-50d", "coco-captions-2014"),
-)
-"""What has to be fetched once for all of it."""
 
 
 def command(
@@ -41,7 +37,7 @@ def command(
     from caplens.readers import read_captions
 
     with progress_bar() as progress:
-        fetch_missing(WEIGHTS, progress)
+        fetch_missing(Purpose.demo.names(), progress)
         folder = examples_folder()
         one = read_captions(folder / "captions.jsonl")
         other = read_captions(
@@ -79,7 +75,7 @@ def fetch_missing(names: Sequence[str], progress: Progress) -> None:
     missing = [name for name in names if weights.find(name) is None]
     for number, name in enumerate(missing):
         progress(f"fetching {name}", number, len(missing))
-        weights.fetch(name)
+        weights.fetch(name, progress)
     if missing:
         progress("fetching", len(missing), len(missing))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -36,16 +37,44 @@ def list_weights(json: JsonTarget = None) -> None:
     show_table(json, ["weights", "size", "here", "license", "what they are"], rows)
 
 
+PICTURES = ("dinov2-vits14", "tinyvit-5m", "all-MiniLM-L6-v2", "efficientdet-lite0", "en_core_web_md", "wordnet-3.0")
+
+
+class Purpose(StrEnum):
+    """What weights can be fetched for."""
+
+    check = "check"
+    demo = "demo"
+    test = "test"
+
+    def names(self) -> tuple[str, ...]:
+        """Return the weights that it needs."""
+        if self is Purpose.check:
+            return PICTURES
+        demo = (*PICTURES, "meteor", "glove-6b-50d", "coco-captions-2014")
+        return demo if self is Purpose.demo else (*demo, "clip-vocabulary", "en_core_web_sm", "all-mpnet-base-v2")
+
+
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(help="Names from `caplens weights list`, or owner/model on the hub.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names from `caplens weights list`, or owner/model on the hub.")
+    ] = None,
+    purpose: Annotated[Purpose | None, typer.Option("--for", help="Everything that a job needs.")] = None,
     json: JsonTarget = None,
 ) -> None:
-    """Download models, check their sums, and keep them; what is here and whole is not downloaded again."""
+    """Download models, check their sums, and keep them; what is here and whole is not downloaded again.
+
+    Example: caplens weights fetch --for demo
+    """
+    from caplens.core.errors import InputError
     from caplens.storage import weights
 
+    wanted = dict.fromkeys([*(names or ()), *(purpose.names() if purpose else ())])
+    if not wanted:
+        raise InputError("nothing to fetch was named", remedy="`caplens weights list` shows what there is")
     paths: dict[str, str] = {}
-    for name in names:
+    for name in wanted:
         with progress_bar() as progress:
             paths[name] = str(weights.fetch(name, progress))
         say(json, f"{name}: {paths[name]}")

@@ -336,6 +336,11 @@ def _download(model: Model, progress: Progress) -> None:
                 ) from None
             archives.append(stack.enter_context(open_archive(path)))
         _unpack(model, archives, folder)
+        for other in models().values():  # what came in the same archive need not be downloaded again
+            if other.name != model.name and other.carriers == model.carriers and damaged_files(other) != []:
+                with atomic_folder(other.folder) as beside:
+                    _unpack(other, archives, beside)
+                _remember(other)
     _remember(model)
 
 
