@@ -196,3 +196,13 @@ def test_a_file_of_boxes_is_its_content(tmp_path: Path) -> None:
 def test_what_is_missing_is_still_the_metrics_own_message() -> None:
     report = evaluate(CAPTIONS, metrics=[Length(), SentSim(text_encoder="./nowhere")])
     assert "nowhere" in report.errors["sent-sim"]
+
+
+def test_a_network_with_nan_is_refused_and_not_scored(tmp_path: Path) -> None:
+    network = load_network(shipped("nneval"))
+    weight, bias = network.layers[0]
+    layers = ((weight * np.nan, bias), *network.layers[1:])
+    broken = FeatureMLP(network.features, layers, network.low, network.high, network.usual)
+    broken.save(tmp_path / "broken.safetensors")
+    report = evaluate(CAPTIONS, metrics=[Length(), make("nneval", weights=tmp_path / "broken.safetensors")])
+    assert "not finite" in report.errors["nneval"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.core.layers import attend, layer_norm
 from caplens.core.optional import require
+from caplens.storage.tensors import read_tensors
 from caplens.text.ptb import well_formed
 
 Array = NDArray[np.float32]
@@ -148,15 +149,11 @@ class _Weights:
     """The arrays of a model, laid out for row vectors times matrices, layers prepared on first use."""
 
     def __init__(self, folder: Path, kind: str, scale: float) -> None:
-        from safetensors import safe_open
-
         self.kind = kind
-        with safe_open(folder / "model.safetensors", "np") as opened:
-            self._arrays: dict[str, Array] = {
-                name.removeprefix(f"{kind}."): opened.get_tensor(name)
-                for name in opened.keys()  # noqa: SIM118  (not a dict)
-                if opened.get_slice(name).get_dtype().startswith(("F", "BF"))
-            }
+        tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
+        self._arrays: dict[str, Array] = {
+            name.removeprefix(f"{kind}."): tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"
+        }
         self._layers: dict[int, dict[str, Array]] = {}
         self._biases: dict[int, Array] = {}
         self._scale = scale

@@ -76,7 +76,7 @@ def read_state(path: Path, *, allow_pickle: bool = False) -> State:
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
-        return load_file(path)
+        return _finite(load_file(path), path)
     if not allow_pickle:
         raise InputError(
             "is a pickled file, which can hold code",
@@ -93,7 +93,15 @@ def read_state(path: Path, *, allow_pickle: bool = False) -> State:
     except (pickle.UnpicklingError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"cannot be read as plain weights ({reason})", where=os.fspath(path)) from None
-    return plain_state(content, os.fspath(path))
+    return _finite(plain_state(content, os.fspath(path)), path)
+
+
+def _finite(state: State, path: Path) -> State:
+    """The same weights, refused if one is not a finite number."""
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise InputError(f"not weights of CLIP: {name} has numbers that are not finite", where=os.fspath(path))
+    return state
 
 
 def plain_state(content: Any, where: str = "") -> State:

@@ -23,6 +23,7 @@ from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.roi_pooling import pool_boxes
 from caplens.storage import weights
+from caplens.storage.tensors import read_tensors
 from caplens.vision.images import scaled
 
 if TYPE_CHECKING:
@@ -76,14 +77,9 @@ def _gelu(values: Vectors) -> Vectors:
 
 def read_heads(path: Path) -> tuple[Head, Head, str]:
     """Image head, text head and the name they were trained under."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "np") as file:
-            values = json.loads((file.metadata() or {}).get("caplens", "{}"))
-            arrays = {name: file.get_tensor(name).astype(np.float32) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"cannot be read as heads of the embedded encoder ({error})", where=str(path)) from None
+    tensors, about = read_tensors(path, "heads of the embedded encoder")
+    arrays = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+    values = json.loads(about.get("caplens", "{}"))
     if values.get("kind") != "embedded heads":
         raise InputError(
             "holds no heads of the embedded encoder", where=str(path), remedy="`caplens train encoder` makes them"

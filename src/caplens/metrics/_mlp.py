@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from caplens.core.details import Contribution, Details, LazyDetails
 from caplens.core.errors import InputError
 from caplens.core.types import Floats
-from caplens.storage.tensors import write_tensors
+from caplens.storage.tensors import read_tensors, write_tensors
 
 
 @dataclass(frozen=True)
@@ -82,23 +82,19 @@ class FeatureMLP:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FeatureMLP:
         """Read what `save` wrote."""
-        from safetensors import SafetensorError, safe_open
-
         if not Path(path).is_file():
             raise InputError("there are no weights here", where=os.fspath(path), remedy="make some: caplens train")
+        tensors, about = read_tensors(path, "the weights of a learned metric")
         try:
-            with safe_open(os.fspath(path), framework="numpy") as file:
-                about = dict(file.metadata() or {})
-                features = tuple(json.loads(about.pop("features")))
-                names = file.keys()
-                layers: list[tuple[Floats, Floats]] = []
-                while f"layer{len(layers)}.weight" in names:
-                    layer = f"layer{len(layers)}"
-                    layers.append((file.get_tensor(f"{layer}.weight"), file.get_tensor(f"{layer}.bias")))
-                low, high, usual = (file.get_tensor(name) for name in ("low", "high", "usual"))
-                extra = {name[6:]: file.get_tensor(name) for name in names if name.startswith("extra.")}
-        except (SafetensorError, KeyError) as error:
+            features = tuple(json.loads(about.pop("features")))
+            layers: list[tuple[Floats, Floats]] = []
+            while f"layer{len(layers)}.weight" in tensors:
+                layer = f"layer{len(layers)}"
+                layers.append((tensors[f"{layer}.weight"], tensors[f"{layer}.bias"]))
+            low, high, usual = (tensors[name] for name in ("low", "high", "usual"))
+        except (KeyError, ValueError) as error:
             raise InputError(f"not the weights of a learned metric ({error})", where=os.fspath(path)) from None
+        extra = {name.removeprefix("extra."): value for name, value in tensors.items() if name.startswith("extra.")}
         return cls(features, tuple(layers), low, high, usual, about, extra)
 
 

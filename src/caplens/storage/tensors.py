@@ -10,7 +10,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.core.errors import InputError
 from caplens.storage.atomic import write_atomically
+
+
+def read_tensors(path: str | os.PathLike[str], what: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return the arrays of a safetensors file by name, and what the file says about them.
+
+    A file that is not one is refused as not being `what` it should be; numbers that are not finite are refused, too,
+    because every score would be NaN.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    where = os.fspath(path)
+    try:
+        with safe_open(where, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            about = dict(file.metadata() or {})
+    except FileNotFoundError:
+        raise InputError("no such file", where=where) from None
+    except (SafetensorError, OSError, TypeError, ValueError) as error:  # TypeError: a type that numpy has not
+        raise InputError(f"not {what} ({error})", where=where) from None
+    for name, tensor in tensors.items():
+        # The least and the largest are NaN where any number is; looking at each would take memory.
+        if tensor.dtype.kind == "f" and tensor.size and not np.isfinite([tensor.min(), tensor.max()]).all():
+            raise InputError(f"not {what}: {name} has numbers that are not finite", where=where)
+    return tensors, about
 
 
 def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> None:
@@ -20,8 +45,8 @@ def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[An
     """
     from safetensors.numpy import save
 
-    made = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, dict(about))
-    end = 8 + int.from_bytes(made[:8], "little")
-    header = json.dumps(json.loads(made[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, dict(about))
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     header += b" " * (-len(header) % 8)
-    write_atomically(path, len(header).to_bytes(8, "little") + header + made[end:])
+    write_atomically(path, len(header).to_bytes(8, "little") + header + data[end:])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
 from caplens.native._kernels import NgramIndex, TfIdf
-from caplens.storage.tensors import write_tensors
+from caplens.storage.tensors import read_tensors, write_tensors
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
 FORMAT = "caplens-idf-1"
@@ -77,26 +77,21 @@ class IdfTable:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> IdfTable:
         """Read a table that `save` wrote; a damaged or foreign file is refused."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(os.fspath(path), framework="numpy") as file:
-                about = file.metadata() or {}
-                if about.get("format") != FORMAT:
-                    raise InputError("not an idf table", where=str(path), remedy="make one: caplens idf build FILE")
-                words = file.get_tensor("words").tobytes().decode()
-                table = cls(
-                    images=int(about["images"]),
-                    tokenizer=about["tokenizer"],
-                    words=words.split("\n") if words else [],
-                    prefixes=file.get_tensor("prefixes"),
-                    lasts=file.get_tensor("lasts"),
-                    frequencies=file.get_tensor("frequencies"),
-                )
-        except FileNotFoundError:
-            raise InputError("no such idf table", where=str(path), remedy="make one: caplens idf build FILE") from None
-        except SafetensorError as error:
-            raise InputError(f"not an idf table ({error})", where=str(path)) from None
+        make_one = "make one: caplens idf build FILE"
+        if not Path(path).is_file():
+            raise InputError("no such idf table", where=str(path), remedy=make_one)
+        tensors, about = read_tensors(path, "an idf table")
+        if about.get("format") != FORMAT:
+            raise InputError("not an idf table", where=str(path), remedy=make_one)
+        words = tensors["words"].tobytes().decode()
+        table = cls(
+            images=int(about["images"]),
+            tokenizer=about["tokenizer"],
+            words=words.split("\n") if words else [],
+            prefixes=tensors["prefixes"],
+            lasts=tensors["lasts"],
+            frequencies=tensors["frequencies"],
+        )
         if table.checksum != about["checksum"]:
             raise InputError("the idf table is damaged: its checksum differs", where=str(path), remedy="build it again")
         return table
