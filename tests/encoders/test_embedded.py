@@ -50,7 +50,11 @@ def test_what_is_no_head_file_is_refused(tmp_path: Path) -> None:
 
     save_file({"a": np.ones(1, np.float32)}, tmp_path / "other.safetensors")
     (tmp_path / "broken.safetensors").write_bytes(b"nothing")
-    for name, reason in {"other": "holds no heads", "broken": "not heads of the embedded encoder", "absent": "no heads"}.items():
+    for name, reason in {
+        "other": "holds no heads",
+        "broken": "not heads of the embedded encoder",
+        "absent": "no heads",
+    }.items():
         with pytest.raises(CaplensError, match=reason):
             read_heads(heads_path(str(tmp_path / f"{name}.safetensors")))
 

@@ -124,15 +124,17 @@ def test_parses_are_kept_and_a_broken_store_only_costs_time(tmp_path: Path, monk
     assert wordnet is not None
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
     monkeypatch.setenv("CAPLENS_DATA", str(tmp_path))
-    expected: dict[str, tuple[Proposition, ...]] = PropositionStore(parser, wordnet).of(["a dog runs", "a cat"])
+    expected: dict[str, tuple[Proposition, ...]] = PropositionStore(parser, wordnet, "source").of(
+        ["a dog runs", "a cat"]
+    )
     (store,) = (tmp_path / "spice").iterdir()
 
-    again = PropositionStore(parser, wordnet)
+    again = PropositionStore(parser, wordnet, "source")
     assert again.of(["a dog runs", "a cat"]) == expected
     assert "_parser" not in vars(again)  # nothing had to be parsed
 
     store.write_bytes(b"not a database" * 1000)
-    assert PropositionStore(parser, wordnet).of(["a dog runs", "a cat"]) == expected
+    assert PropositionStore(parser, wordnet, "source").of(["a dog runs", "a cat"]) == expected
 
 
 def test_a_missing_parser_comes_with_the_command_that_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

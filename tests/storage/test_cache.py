@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from caplens.core.errors import CaplensWarning
-from caplens.storage import fingerprints
+from caplens.storage import digests, fingerprints
 from caplens.storage.cache import EmbeddingCache, FileCache, key_of
 
 
@@ -291,7 +291,7 @@ def test_a_file_that_cannot_be_read_is_made_anew(texts: Texts) -> None:
 
 
 def test_an_unchanged_file_is_not_read_again(texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "SETTLED_NS", -(10**18))
+    monkeypatch.setattr(digests, "SETTLED_NS", -(10**18))
     texts.build()
     monkeypatch.setattr(fingerprints, "content_digest", lambda path: pytest.fail("read again"))
     assert texts.build().read_text() == "made"

@@ -14,10 +14,10 @@ from caplens.storage.digests import content_digest
 from caplens.storage.weights import model_digest
 
 
-def settle(path: Path, seconds: float = 100) -> None:
-    """Make a file look as if it was written some time ago."""
-    status = path.stat()
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - int(seconds * 1e9)))
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files count as settled however new they are."""
+    monkeypatch.setattr(digests, "SETTLED_NS", -(10**18))
 
 
 def test_a_file_has_the_sha256_of_its_bytes(tmp_path: Path) -> None:
@@ -26,10 +26,10 @@ def test_a_file_has_the_sha256_of_its_bytes(tmp_path: Path) -> None:
     assert content_digest(path) == hashlib.sha256(b"some bytes").hexdigest()
 
 
+@pytest.mark.usefixtures("settled")
 def test_a_settled_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "weights"
     path.write_bytes(b"old")
-    settle(path)
     first = content_digest(path)
 
     def refuse(*_: object) -> None:
@@ -51,20 +51,20 @@ def test_new_content_of_the_same_size_is_noticed_at_once(tmp_path: Path) -> None
     assert len(seen) == 50
 
 
+@pytest.mark.usefixtures("settled")
 def test_new_content_with_the_old_time_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "weights"
     path.write_bytes(b"old")
-    settle(path)
     first, status = content_digest(path), path.stat()
     path.write_bytes(b"new")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert content_digest(path) != first
 
 
+@pytest.mark.usefixtures("settled")
 def test_a_file_put_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
     path, other = tmp_path / "weights", tmp_path / "other"
     path.write_bytes(b"old")
-    settle(path)
     first, status = content_digest(path), path.stat()
     other.write_bytes(b"new")
     os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -30,7 +30,7 @@ from tests.storage.fake_index import (
 
 from caplens.cli import main
 from caplens.core.errors import CaplensWarning, InputError, MissingData
-from caplens.storage import fingerprints, weights
+from caplens.storage import digests, fingerprints, weights
 from caplens.storage.archives import Archive, copy_member
 from caplens.storage.digests import digest
 from caplens.storage.weights import Carrier, Model
@@ -253,7 +253,7 @@ def test_a_truncated_copy_is_refused_and_fetched_again(toy: Model, content: byte
 
 
 def test_a_file_is_read_once_until_it_changes(toy: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "SETTLED_NS", -(10**18))
+    monkeypatch.setattr(digests, "SETTLED_NS", -(10**18))
     path = weights.fetch("toy")
     read: list[str] = []
 
@@ -272,7 +272,7 @@ def test_a_file_is_read_once_until_it_changes(toy: Model, monkeypatch: pytest.Mo
 
 
 def test_verify_all_reads_everything_and_what_it_finds_stays_found(toy: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprints, "SETTLED_NS", -(10**18))
+    monkeypatch.setattr(digests, "SETTLED_NS", -(10**18))
     path = weights.fetch("toy") / "a.bin"
     assert weights.verify_all() == {"toy": None}
     # A disk that loses bits changes no time: as if the record had been made after the damage.

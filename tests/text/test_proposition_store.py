@@ -35,7 +35,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def store(fingerprint: str = "1") -> tuple[PropositionStore, Parser]:
     """A store of a new process, with a parser of these rules."""
-    made, parser = PropositionStore(Path("parser"), Path("wordnet")), Parser()
+    made, parser = PropositionStore(Path("parser"), Path("wordnet"), "source"), Parser()
     vars(made).update(fingerprint=fingerprint, _parser=parser)
     return made, parser
 
@@ -74,3 +74,11 @@ def test_a_broken_store_only_costs_time(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database" * 1000)
     assert store()[0].of(TEXTS) == EXPECTED
+
+
+def test_another_parser_or_wordnet_parses_anew() -> None:
+    store()[0].of(TEXTS)
+    other, parser = store()
+    other.source = "another WordNet"
+    other.of(TEXTS)
+    assert parser.texts == 3

@@ -58,9 +58,25 @@ class Meteor(Metric):
         return (("version", "1.5"), ("language", "en"), ("tokenizer", tokenizer_name(self.tokenizer)))
 
     def resources(self) -> Resources:
-        """The files that the indexes were built from, as each index records it; nothing where one is not here."""
-        kernel = aligner(self.indexes())
-        return {"synonyms": kernel.synonym_source, "paraphrases": kernel.paraphrase_source}
+        """The files that the indexes are built from, or are to be; nothing is built for that."""
+        folder = self._own_folder()
+        if folder is not None:
+            return meteor_data.source_digests(folder)
+        built, published = meteor_data.built(), weights.model_digest("meteor")
+        fetched = built.complete or weights.find("meteor") is not None
+        return {
+            "synonyms": published if fetched or built.synonyms else "absent",
+            "paraphrases": published if fetched or built.paraphrases else "absent",
+        }
+
+    def _own_folder(self) -> Path | None:
+        """The folder of data that the user named."""
+        chosen = self.data or os.environ.get(self.environment)
+        if not chosen:
+            return None
+        if not Path(chosen).is_dir():
+            raise InputError("METEOR's data must be a folder, and this is none", where=os.fspath(chosen))
+        return Path(chosen)
 
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: weighted matches and weighted length of caption and reference, matched words, chunks."""
@@ -103,17 +119,14 @@ class Meteor(Metric):
 
     def indexes(self, progress: Progress = silent) -> Indexes:
         """The data this metric runs with, as far as it is on this machine."""
-        chosen = self.data or os.environ.get(self.environment)
-        if chosen:
-            folder = Path(chosen)
-            if not folder.is_dir():
-                raise InputError("METEOR's data must be a folder, and this is none", where=str(folder))
+        folder = self._own_folder()
+        if folder is not None:
             return meteor_data.build(folder, progress, own=True)
         indexes = meteor_data.built()
         if indexes.complete:
             return indexes
-        folder_found = weights.find("meteor")
-        return indexes if folder_found is None else meteor_data.build(folder_found, progress)
+        fetched = weights.find("meteor")
+        return indexes if fetched is None else meteor_data.build(fetched, progress)
 
 
 def prepare(lines: Sequence[str]) -> list[str]:

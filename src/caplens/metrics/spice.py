@@ -17,6 +17,7 @@ from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
+from caplens.storage.identity import Identity
 from caplens.text.concepts import Claim, SceneGraph, matches
 from caplens.text.parse import LONGEST
 from caplens.text.proposition_store import PropositionStore
@@ -79,7 +80,8 @@ class Spice(Metric):
             check("msgpack", purpose="SPICE")
             named = [name for name in (os.fspath(self.parser), WORDNET) if name in weights.models()]
             weights.check(*named, purpose="SPICE")
-            self._claims = resources, PropositionStore(weights.require(self.parser), weights.require(WORDNET))
+            parser, wordnet = weights.require(self.parser), weights.require(WORDNET)
+            self._claims = resources, PropositionStore(parser, wordnet, Identity.of(resources).digest)
         return self._claims[1]
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:

@@ -16,11 +16,10 @@ from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.native._kernels import wmd_nearest
-from caplens.storage.weights import model_digest
 from caplens.text.ngrams import Tokenizer, tokenizer_name
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
-from caplens.text.vectors import load_vectors, vectors_name
+from caplens.text.vectors import load_vectors, vectors_digest, vectors_name
 
 LONGEST = 500  # different words of a text that are compared; the exact distance takes time with their number's cube
 
@@ -47,7 +46,7 @@ class Wmd(Metric):
         )
 
     def resources(self) -> Resources:
-        return {"vectors": model_digest(self.vectors)}
+        return {"vectors": vectors_digest(self.vectors)}
 
     def statistics(self, work: Workspace) -> Statistics:
         """One column: exp(−distance); 0 where nothing is left to compare."""

@@ -5,24 +5,34 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import threading
 import time
 from pathlib import Path
 
 from caplens.core.errors import InputError
 
+Fingerprint = tuple[int, ...]
 SETTLED_NS = 2_000_000_000
-"""File systems stamp changes in steps of up to two seconds, so a file that has just changed may change unseen."""
+"""Nanoseconds: the clock of a file system ticks up to two seconds apart, so what just changed may change unseen."""
 
-_lock = threading.Lock()
-_digests: dict[tuple[int, int], tuple[tuple[int, int, int], str]] = {}
-"""Device and inode to the size, times and sha256 of the file's last known state."""
+_digests: dict[Path, tuple[Fingerprint, str]] = {}
+"""What this process has read: the sha256 of a file and the fingerprint it had then."""
 
 
 def digest(path: Path) -> str:
     """Return the sha256 of a file, read now."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """Return size, time of change of the content, time of change of anything, and inode of a file."""
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
+
+
+def is_settled(mark: Fingerprint) -> bool:
+    """Say whether a file with this fingerprint would have another one if it changed now."""
+    return time.time_ns() - max(mark[1:3]) > SETTLED_NS
 
 
 def content_digest(path: str | os.PathLike[str]) -> str:
@@ -40,22 +50,13 @@ def content_digest(path: str | os.PathLike[str]) -> str:
 
 
 def _file_digest(path: Path) -> str:
-    before = path.stat()
-    if not stat.S_ISREG(before.st_mode):  # opening a pipe would wait for somebody to write into it
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for somebody to write into it
         raise InputError("is not a regular file", where=str(path))
-    place = before.st_dev, before.st_ino
-    with _lock:
-        known = _digests.get(place)
-    if known is not None and known[0] == _state(before):
+    name, mark = path.absolute(), fingerprint(path)
+    known = _digests.get(name)
+    if known is not None and known[0] == mark:
         return known[1]
-    with path.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        after = os.fstat(stream.fileno())
-    if _state(before) == _state(after) and time.time_ns() - after.st_mtime_ns > SETTLED_NS:
-        with _lock:
-            _digests[place] = _state(after), sha256
+    sha256 = digest(path)
+    if fingerprint(path) == mark and is_settled(mark):
+        _digests[name] = mark, sha256
     return sha256
-
-
-def _state(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns

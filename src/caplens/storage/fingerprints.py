@@ -9,20 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from caplens.storage.atomic import write_atomically
-from caplens.storage.digests import SETTLED_NS, content_digest, digest
-
-Fingerprint = tuple[int, ...]
-
-
-def fingerprint(path: Path) -> Fingerprint:
-    """Return size, time of change of the content, time of change of anything, and inode of a file."""
-    facts = path.stat()
-    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
+from caplens.storage.digests import Fingerprint, content_digest, digest, fingerprint, is_settled
 
 
 def changed_files(expected: Mapping[Path, str], record: Path, *, thorough: bool = False) -> list[Path]:
@@ -35,7 +26,7 @@ def changed_files(expected: Mapping[Path, str], record: Path, *, thorough: bool 
         trusted = not thorough and known.get(name) == (expected_sum, mark)
         actual_sum = expected_sum if trusted else digest(path) if thorough else content_digest(path)
         if actual_sum == expected_sum and fingerprint(path) == mark:
-            entries[name] = (expected_sum, mark if _is_settled(mark) else ())
+            entries[name] = (expected_sum, mark if is_settled(mark) else ())
         else:
             changed.append(path)
     _write(record, entries, known)
@@ -46,7 +37,7 @@ def remember(sums: Mapping[Path, str], record: Path) -> None:
     """Record the sums of files that were just written."""
     marks = {path: fingerprint(path) for path in sums}
     entries = {
-        _name(path, record): (sum_, marks[path] if _is_settled(marks[path]) else ()) for path, sum_ in sums.items()
+        _name(path, record): (sum_, marks[path] if is_settled(marks[path]) else ()) for path, sum_ in sums.items()
     }
     _write(record, entries, {})
 
@@ -55,10 +46,6 @@ def recorded_sum(path: Path, record: Path) -> str | None:
     """Return the sum under which a file was recorded."""
     sum_, _ = _read(record).get(_name(path, record), (None, ()))
     return sum_
-
-
-def _is_settled(mark: Fingerprint) -> bool:
-    return time.time_ns() - max(mark[1:3]) > SETTLED_NS
 
 
 def _name(path: Path, record: Path) -> str:

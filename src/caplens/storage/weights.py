@@ -255,10 +255,9 @@ def signature_name(name_or_path: str | os.PathLike[str]) -> str:
     return name if found is None else f"{Path(name).name}@{_short_sum(found)}"
 
 
-@functools.cache
 def _short_sum(path: Path) -> str:
     parts = sorted(path.rglob("*.safetensors")) if path.is_dir() else [path]
-    return hashlib.sha256("".join(digest(part) for part in parts).encode()).hexdigest()[:12]
+    return hashlib.sha256("".join(content_digest(part) for part in parts).encode()).hexdigest()[:12]
 
 
 _reported: set[str] = set()

@@ -7,6 +7,7 @@ import json
 import zipfile
 from pathlib import Path
 
+from caplens.core.signature import caplens_version
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
 from caplens.text.idf import IdfTable, build_idf
@@ -19,7 +20,7 @@ MEMBER = "coco/annotations/captions_val2014.json"
 def coco_val_idf() -> IdfTable:
     """The table of 40,504 images with all their captions; a missing source comes with the command that gets it."""
     return FileCache("idf").get_or_make(
-        "coco-val2014.safetensors",
+        f"coco-val2014-{weights.model_digest(CAPTIONS)[:12]}-{caplens_version()}.safetensors",
         make=lambda: build_idf(read_coco_captions(weights.require(CAPTIONS))),
         read=IdfTable.load,
         write=IdfTable.save,

@@ -15,7 +15,7 @@ from caplens.core.errors import InputError
 from caplens.core.progress import Progress
 from caplens.native._kernels import ParaphraseBuilder, write_synonyms
 from caplens.storage.cache import FileCache
-from caplens.storage.digests import digest
+from caplens.storage.digests import content_digest, digest
 
 TABLE, JAR = "paraphrase-en.gz", "meteor-1.5.jar"
 VERSION = "1"
@@ -57,7 +57,7 @@ def build(folder: Path, progress: Progress, *, own: bool = False) -> Indexes:
     jar, table = _find(folder, JAR), _find(folder, TABLE)
     if own and jar is None and table is None:
         raise InputError(f"neither {JAR} nor {TABLE} is there", where=str(folder))
-    name = _fingerprint(jar, table) if own else "1.5"
+    name = hashlib.sha256(repr(source_digests(folder)).encode()).hexdigest()[:12] if own else "1.5"
     synonyms, paraphrases = _file_name("synonyms", name), _file_name("paraphrases", name)
     return Indexes(
         None if jar is None else _CACHE.get_or_build(synonyms, lambda path: _build_synonyms(jar, path)),
@@ -76,9 +76,10 @@ def _find(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / "data" / name) if path.exists()), None)
 
 
-def _fingerprint(*files: Path | None) -> str:
-    facts = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file is not None]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+def source_digests(folder: Path) -> dict[str, str]:
+    """Return the content digest of the files of METEOR's in a folder, by what is made of them."""
+    files = {"synonyms": _find(folder, JAR), "paraphrases": _find(folder, TABLE)}
+    return {kind: "absent" if file is None else content_digest(file) for kind, file in files.items()}
 
 
 def _build_synonyms(jar: Path, path: Path) -> None:

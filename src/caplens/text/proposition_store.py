@@ -21,14 +21,15 @@ CHUNK = 4096  # texts between two reports of progress and two writes
 class PropositionStore:
     """Propositions by text, from one parser and one WordNet, given as folders."""
 
-    def __init__(self, parser: Path, wordnet: Path) -> None:
-        self.folder = parser
+    def __init__(self, parser: Path, wordnet: Path, source: str) -> None:
+        """`source` stands for the content of both folders: propositions are kept under it."""
+        self.folder, self.source = parser, source
         self.wordnet = WordNet(wordnet)
         self._known: dict[str, tuple[Proposition, ...]] = {}
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Changes with the parser's weights and with the rules, so that no old parse is met again."""
+        """What signatures call the parser's weights and the rules."""
         value = 0
         for part in ("tok2vec", "tagger", "parser"):
             model = self.folder / part / "model"
@@ -46,7 +47,11 @@ class PropositionStore:
     ) -> dict[str, tuple[Proposition, ...]]:
         """The propositions of each tokenized text."""
         wanted = dict.fromkeys(texts)
-        keys = {key_of(self.fingerprint, "propositions", text): text for text in wanted if text not in self._known}
+        keys = {
+            key_of(f"{self.source} {self.fingerprint}", "propositions", text): text
+            for text in wanted
+            if text not in self._known
+        }
 
         def parse_missing(missing: list[bytes]) -> Iterator[dict[bytes, tuple[Proposition, ...]]]:
             for start in range(0, len(missing), CHUNK):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
-from caplens.storage.digests import digest
+from caplens.storage.digests import digest, fingerprint
 
 Array = NDArray[np.float32]
 
@@ -32,6 +32,8 @@ class WordVectors:
 
     name: str
     """What signatures call it: name and sum of the file it was made from."""
+    source_sum: str
+    """The sha256 of that file."""
     matrix: Array
     _hashes: NDArray[np.uint64]
     """Hash of every word, ascending, with `_rows` beside; a table of hashes needs no 3 million strings in memory."""
@@ -59,11 +61,16 @@ def load_vectors(name_or_path: str | os.PathLike[str]) -> WordVectors:
     source = weights.require(name_or_path)
     if not source.is_file():
         raise InputError(f"{source} is not a file of word vectors", remedy=REMEDY)
-    facts = source.stat()
-    identity = f"{FORMAT} {source.resolve()} {facts.st_size} {facts.st_mtime_ns}"
+    identity = f"{FORMAT} {source.resolve()} {fingerprint(source)}"
     name = f"{source.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.vectors"
     path = FileCache("vectors").get_or_build(name, lambda target: _convert(source, target))
     return _open_table(path, os.fspath(name_or_path), source)
+
+
+def vectors_digest(name_or_path: str | os.PathLike[str]) -> str:
+    """Return what stands for the bytes of the vectors; of a file, the sum that was taken when it was converted."""
+    known = os.fspath(name_or_path) in weights.models()
+    return weights.model_digest(name_or_path) if known else load_vectors(name_or_path).source_sum
 
 
 def vectors_name(name_or_path: str | os.PathLike[str]) -> str:
@@ -109,6 +116,7 @@ def _open_table(path: Path, name: str, source: Path) -> WordVectors:
     words, index = table["words"], table["index"]
     return WordVectors(
         name=name if name in weights.models() else f"{source.name}@{table['sha256'][:12]}",
+        source_sum=table["sha256"],
         matrix=np.memmap(path, dtype="<f4", mode="r", shape=(table["rows"], table["columns"])),
         _hashes=np.memmap(path, dtype="<u8", mode="r", offset=index, shape=(words,)),
         _rows=np.memmap(path, dtype="<i8", mode="r", offset=index + 8 * words, shape=(words,)),
