@@ -26,8 +26,10 @@ from caplens.metrics.infometic.inference import tokenize_words
 from caplens.metrics.infometic.metric import InfoMeticPlus
 from caplens.metrics.infometic.region_features import extract_region_features
 from caplens.text.words import tag_words
-from caplens.training.infometic import InfoMeticConfig, Losses, new_fusion
-from caplens.training.infometic_tensors import CaptionTensors, SplitTensors, principal_projection
+from caplens.training.infometic import InfoMeticConfig
+from caplens.training.infometic.losses import Losses
+from caplens.training.infometic.tensors import CaptionTensors, SplitTensors, principal_projection
+from caplens.training.infometic.training import new_network
 from caplens.training.pairs import read_pairs
 
 CAPTIONS_EACH = 5
@@ -60,7 +62,7 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
         return torch.from_numpy(random.normal(size=shape).astype(np.float32))
 
     vectors = random.normal(size=(2000, encoder_width)).astype(np.float32)
-    fusion = new_fusion(principal_projection(vectors, config.width), config.width, config, 20.0)
+    network = new_network(principal_projection(vectors, config.width), config.width, config, 20.0)
     words = torch.from_numpy(np.tile(np.arange(32), (pictures, 1)))
     some = torch.zeros(pictures, 32, dtype=torch.bool)
     some[:, 1:6] = True
@@ -70,19 +72,19 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
         words,
         some,
         torch.zeros_like(some),
-        fusion.project(drawn(pictures, encoder_width)),
+        network.project(drawn(pictures, encoder_width)),
         drawn(pictures, encoder_width),
         torch.arange(pictures),
         torch.full((pictures,), 5),
     )
-    regions = fusion.project(drawn(pictures, 22, encoder_width))
+    regions = network.project(drawn(pictures, 22, encoder_width))
     mask = torch.ones(pictures, 22, dtype=torch.bool)
     side = SplitTensors(
         regions, torch.rand(pictures, 22, 4), mask, regions[:, 0], drawn(pictures, encoder_width), captions, captions,
         mask, [np.array([number]) for number in range(pictures)], drawn(pictures, encoder_width),
         np.zeros((pictures, 1), np.int64),
     )  # fmt: skip
-    losses = Losses(fusion, fusion.project(drawn(tokens, encoder_width)), side, config, 20.0)
+    losses = Losses(network, network.project(drawn(tokens, encoder_width)), side, config, 20.0)
     batch, every = torch.arange(config.batch), torch.arange(config.fine_batch)
 
     def coarse() -> None:

@@ -52,8 +52,7 @@ from caplens.storage.atomic import write_atomically
 from caplens.storage.digests import content_digest
 from caplens.storage.identity import Identity
 from caplens.storage.weights import model_digest, shipped
-from caplens.training.composite import Material, fit, gather, held_out
-from caplens.training.composite_trials import CompositeConfig
+from caplens.training.composite import CompositeConfig, CompositeData, fit, held_out, load_data
 from caplens.training.features import cached_features
 
 PAGES = Path(__file__).parents[1] / "docs" / "research"
@@ -178,10 +177,10 @@ class Extractor:
 # What a feature adds on the pool, and what leaving one out costs.
 
 
-def features_table(material: Mapping[int, Material], extractor: Extractor) -> str:
+def features_table(by_seed: Mapping[int, CompositeData], extractor: Extractor) -> str:
     """Held-out cross entropy with one more feature of meaning: nothing of the rated sets is in here."""
     losses: dict[str, list[float]] = {}
-    for seed, made in material.items():
+    for seed, made in by_seed.items():
         settings = replace(CONFIG, seed=seed)
         extra = [extractor.others(trial.captions) for trial, _ in made.trials]
         losses.setdefault("none", []).append(held_out(made.trials, settings)[0])
@@ -192,7 +191,7 @@ def features_table(material: Mapping[int, Material], extractor: Extractor) -> st
             ]
             losses.setdefault(name, []).append(held_out(trials, settings)[0])
     base = np.array(losses["none"])
-    seeds = ", ".join(map(str, material))
+    seeds = ", ".join(map(str, by_seed))
     lines = [
         f"| feature added | held-out cross entropy, mean of seeds {seeds} | difference, seed by seed |",
         "|---|---|---|",
@@ -203,7 +202,7 @@ def features_table(material: Mapping[int, Material], extractor: Extractor) -> st
     return "\n".join(lines)
 
 
-def ablation_table(material: Mapping[int, Material], sets: Sequence[Rated], extractor: Extractor) -> str:
+def ablation_table(by_seed: Mapping[int, CompositeData], sets: Sequence[Rated], extractor: Extractor) -> str:
     """Every feature, and all well_formedness together, left out of the training, over seeds."""
     ways: dict[str, tuple[str, ...]] = {
         "nothing": (),
@@ -216,7 +215,7 @@ def ablation_table(material: Mapping[int, Material], sets: Sequence[Rated], extr
     lines = [f"| left out | held-out loss | {' | '.join(titles)} |", "|---" * (2 + len(titles)) + "|"]
     for name, left_out in ways.items():
         found = []
-        for seed, made in material.items():
+        for seed, made in by_seed.items():
             network = fit(made, replace(CONFIG, seed=seed), left_out)
             values = [rated.value(network_logits(network, own, left_out, picture)) for rated, own, picture in shown]
             found.append([float(network.about["held_out_loss"]), *values])
@@ -241,11 +240,11 @@ def network_logits(
 CONFIG = CompositeConfig(images=964)
 
 
-def load_material(data: Path, pools: Path, seeds: int) -> dict[int, Material]:
+def load_by_seed(data: Path, pools: Path, seeds: int) -> dict[int, CompositeData]:
     """What caplens is trained on, by the seed that draws it."""
-    human, usual = [read_references(pools / "flickr8k.json")], read_references(pools / "usual.json")
+    human, background = [read_references(pools / "flickr8k.json")], read_references(pools / "usual.json")
     images = data / "flickr8k" / "images"
-    return {seed: gather(human, {}, usual, images, replace(CONFIG, seed=seed)) for seed in range(1, 1 + seeds)}
+    return {seed: load_data(human, {}, background, images, replace(CONFIG, seed=seed)) for seed in range(1, 1 + seeds)}
 
 
 def parser(about: str | None, tables: Sequence[str]) -> argparse.ArgumentParser:
@@ -272,11 +271,11 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=3)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", CaplensWarning)
-    material = load_material(given.data, given.pools, given.seeds)
-    extractor = Extractor(material[1].bank, tuple(given.encoders))
+    by_seed = load_by_seed(given.data, given.pools, given.seeds)
+    extractor = Extractor(by_seed[1].bank, tuple(given.encoders))
     tables = {
-        "features": lambda: features_table(material, extractor),
-        "ablation": lambda: ablation_table(material, load_sets(given.data), extractor),
+        "features": lambda: features_table(by_seed, extractor),
+        "ablation": lambda: ablation_table(by_seed, load_sets(given.data), extractor),
     }
     for name in given.only:
         show(name, tables[name](), None if given.no_page else PAGES / "composite.md")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from composite import CONFIG, PAGES, Extractor, Rated, load_material, load_sets, network_logits, parser, show
+from composite import CONFIG, PAGES, Extractor, Rated, load_by_seed, load_sets, network_logits, parser, show
 
 from caplens.bench.score_store import trial_scores
 from caplens.bench.statistics import MeanStatistic, PairStatistic, RatingStatistic
@@ -34,7 +34,7 @@ from caplens.readers import read_references
 from caplens.storage.atomic import atomic_path
 from caplens.storage.weights import shipped
 from caplens.text.coco_idf import coco_val_idf
-from caplens.training.composite import Material, held_out
+from caplens.training.composite import CompositeData, held_out
 
 NNEVAL_SETS = (
     ("composite", "pearson", "Composite Pearson"),
@@ -192,9 +192,9 @@ def similarities_by_space(pools: Path) -> dict[str, Callable[[CaptionSet], Float
     return made
 
 
-def spaces_table(sets: Sequence[Rated], material: Material, pools: Path) -> str:
+def spaces_table(sets: Sequence[Rated], data: CompositeData, pools: Path) -> str:
     """Similarity alone, in each space."""
-    trial, _ = material.trials[0]
+    trial, _ = data.trials[0]
     lines = [f"| space | held-out loss | {' | '.join(rated.title for rated in sets)} |", "|---" * (2 + len(sets)) + "|"]
     for title, similar in similarities_by_space(pools).items():
         loss, _ = held_out([(trial, similar(trial.captions))], CONFIG)
@@ -297,14 +297,14 @@ def ties_table(sets: Sequence[Rated], extractor: Extractor) -> str:
 def main() -> None:
     given = parser(__doc__, ("bounds", "transfer", "spaces", "frontier", "ties", "nneval")).parse_args()
     warnings.simplefilter("ignore", CaplensWarning)
-    material = load_material(given.data, given.pools, seeds=1)[1]
-    extractor = Extractor(material.bank, tuple(given.encoders))
+    data = load_by_seed(given.data, given.pools, seeds=1)[1]
+    extractor = Extractor(data.bank, tuple(given.encoders))
     sets = load_sets(given.data)
     picture = None if given.no_page else PAGES / "composite-frontier.svg"
     tables: dict[str, tuple[str, Callable[[], str]]] = {
         "bounds": ("composite", lambda: bounds_table(sets, lambda rated: growing_inputs(rated, extractor))),
         "transfer": ("composite", lambda: transfer_table(sets, given.data, extractor)),
-        "spaces": ("composite", lambda: spaces_table(sets, material, given.pools)),
+        "spaces": ("composite", lambda: spaces_table(sets, data, given.pools)),
         "frontier": ("composite", lambda: frontier_table(sets, extractor, given.pools, picture)),
         "ties": ("composite", lambda: ties_table(sets, extractor)),
         "nneval": ("nneval", lambda: bounds_table(load_sets(given.data, NNEVAL_SETS), nneval_inputs)),

@@ -12,21 +12,21 @@ import numpy as np
 
 from caplens.core.details import Details
 from caplens.evaluation.reference_support import ReferenceMatcher
-from caplens.training.grounded import frequent_words, pollute, tagged
+from caplens.training.infometic.data import frequent_words, replace_word, tag_captions
 from caplens.training.pairs import read_pairs
 
 
 def replaced(captions: Path, seed: int = 0) -> list[tuple[str, list[str], int]]:
     """Caption, other references of its picture, and the place of the replaced word; one per picture."""
     pairs = read_pairs(captions, ())
-    frequent = frequent_words(tagged([text for texts in pairs.train.values() for text in texts]))
+    frequent = frequent_words(tag_captions([text for texts in pairs.train.values() for text in texts]))
     random = np.random.default_rng(seed)
     made = []
     for texts in pairs.test.values():
-        words = tagged(texts)
+        words = tag_captions(texts)
         true = frozenset(word.text.lower() for found in words for word in found)
         place = int(random.integers(len(texts)))
-        found = pollute(words[place], frequent, true, random)
+        found = replace_word(words[place], frequent, true, random)
         if found is not None:
             others = [text for number, text in enumerate(texts) if number != place]
             made.append((" ".join(word.text for word in found[0]), others, found[1]))

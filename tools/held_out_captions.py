@@ -15,8 +15,7 @@ from pathlib import Path
 from caplens.captioning.captioner import FeatureSpec
 from caplens.encoders.load import load_encoder
 from caplens.storage.atomic import write_atomically
-from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
-from caplens.training.captioner_run import grid_features, reach
+from caplens.training.captioner import CaptionerConfig, Pictures, evaluate_captioner, fit, grid_features
 from caplens.training.pairs import read_pairs
 
 CONFIG = CaptionerConfig(
@@ -41,12 +40,13 @@ def main() -> None:
         if not (folder / "captions.json").exists():
             learned, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
             pictures = Pictures(names[: len(every)][learned], grids[: len(every)][learned], every[learned])
-            sight = FeatureSpec("embedded", encoder.grid_identity, CONFIG.grid)
-            captioner = train_captioner(pictures, CONFIG, sight, folder)
+            spec = FeatureSpec("embedded", encoder.grid_identity, CONFIG.grid)
+            captioner = fit(pictures, CONFIG, spec, folder)
             captions = captioner.caption(grids[: len(every)][other])
             made = dict(zip(names[: len(every)][other], captions, strict=True))
             write_atomically(folder / "captions.json", json.dumps(made))
-            print(half, reach(captioner, Pictures(names[val], grids[val], list(pairs.val.values()))), flush=True)
+            held_out = Pictures(names[val], grids[val], list(pairs.val.values()))
+            print(half, evaluate_captioner(captioner, held_out), flush=True)
         said |= json.loads((folder / "captions.json").read_text())
     write_atomically(options.output / "captions.json", json.dumps({name: said[name] for name in pairs.train}, indent=0))
 

@@ -41,8 +41,7 @@ from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage.atomic import write_atomically
 from caplens.text.words import tag_words
-from caplens.training.grounded import region_features
-from caplens.training.infometic_run import Split, load_splits
+from caplens.training.infometic.data import Split, load_splits, region_features
 from caplens.vision.regions import make_proposer
 
 SAMPLES, SEED = 300, 0
@@ -148,12 +147,12 @@ def share_item(values: Floats, units: np.ndarray) -> Item:
 
 
 def word_items(split: Split, judge: Judge) -> dict[str, Item]:
-    """Polluted captions of the test photos: is the replaced word found, and are words judged rightly at β?"""
-    captions = split.polluted
+    """Corrupted captions of the test photos: is the replaced word found, and are words judged rightly at β?"""
+    captions = split.corrupted
     texts = [" ".join(word.text for word in words) for words in captions.words]
     pairs = [(int(owner), row) for row, owner in enumerate(captions.owner)]
     found, judged, owners = [], [], []
-    for row, made in enumerate(judge(split.pictures.looks, texts, pairs)):
+    for row, made in enumerate(judge(split.pictures.image_regions, texts, pairs)):
         words, changed = captions.words[row], int(captions.changed[row])
         others = [made.words[place] for place, word in enumerate(words) if word.semantic and place != changed]
         found.append(float(bool(others) and made.words[changed] < min(others)))
@@ -173,7 +172,7 @@ def region_item(split: Split, judge: Judge) -> Item:
     rows = [int(np.flatnonzero(captions.owner == picture)[0]) for picture in range(len(split.pictures.names))]
     pairs = [(picture, place) for place, picture in enumerate(range(len(rows)))]
     values, owners = [], []
-    for picture, made in enumerate(judge(split.pictures.looks, [captions.texts[row] for row in rows], pairs)):
+    for picture, made in enumerate(judge(split.pictures.image_regions, [captions.texts[row] for row in rows], pairs)):
         row = rows[picture]
         for place, alpha in enumerate(made.regions[:-1]):
             if split.named[row, 1 + place]:
@@ -219,15 +218,14 @@ def main() -> None:
     flickr = given.data / "flickr8k"
     split = load_splits(
         encoder,
+        make_proposer("detector"),
         flickr / "images",
         flickr / "flickr8k_captions.json",
         [given.data / "flickr30k" / "flickr30k_captions.json.gz"],
-        "detector",
         given.features,
-        lambda *state: None,
         wanted=("test",),
     )["test"]
-    by_name = dict(zip(split.pictures.names, split.pictures.looks, strict=True))
+    by_name = dict(zip(split.pictures.names, split.pictures.image_regions, strict=True))
     data = DataFolders([given.data])
     expert, crowd, pascal = (
         one.load(data) for one in find_sets(["flickr8k-expert", "flickr8k-cf", "pascal-50s-pairs"])
@@ -235,7 +233,7 @@ def main() -> None:
     images = given.data / "pascal50s" / "images"
     names = sorted({Path(media_name(image)).name for image in pascal.trials[0].images or [] if image is not None})
     folder = given.features / "regions-pascal"
-    seen = region_features(encoder, make_proposer("detector"), images, names, folder, lambda *state: None)
+    seen = region_features(encoder, make_proposer("detector"), images, names, folder)
     sets = {
         "expert": rated(expert.trials[0], by_name),
         "crowd": rated(crowd.trials[0], by_name),

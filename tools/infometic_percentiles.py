@@ -28,20 +28,20 @@ from caplens.metrics.infometic.metric import InfoMetic
 from caplens.metrics.infometic.percentiles import SCORES, percentiles_of, percentiles_path, word_weight
 from caplens.metrics.infometic.region_features import ImageRegions, RegionFeatures
 from caplens.storage.atomic import write_atomically
-from caplens.training.grounded import frequent_words, pollute_all, region_features, tagged
-from caplens.training.infometic_tensors import nearest
+from caplens.training.infometic.data import corrupt_captions, frequent_words, region_features, tag_captions
+from caplens.training.infometic.tensors import nearest
 from caplens.training.pairs import read_pairs
 
 LEVELS = 41
 
 
 class Featured(InfoMetic):
-    """InfoMetIC over pictures that were regions at before."""
+    """InfoMetIC over pictures whose regions are known."""
 
     looks: list[ImageRegions]
     rows: list[int]
 
-    def regions(self, work: Workspace) -> RegionFeatures:
+    def region_features(self, work: Workspace) -> RegionFeatures:
         return RegionFeatures(self.looks, self.rows)
 
 
@@ -94,9 +94,9 @@ def measure(folder: Path, features: Path) -> None:
 def check(folder: Path, features: Path) -> None:
     """What readers are told about captions of the test photos: with one word replaced, and of other photos."""
     pairs = read_pairs(folder / "flickr8k_captions.json", ())
-    frequent = frequent_words(tagged([text for texts in pairs.train.values() for text in texts]))
-    by_photo = {row: tagged(texts) for row, texts in enumerate(pairs.test.values())}
-    words, rows, changed = pollute_all(by_photo, frequent, 1, 0)
+    frequent = frequent_words(tag_captions([text for texts in pairs.train.values() for text in texts]))
+    by_photo = {row: tag_captions(texts) for row, texts in enumerate(pairs.test.values())}
+    words, rows, changed = corrupt_captions(by_photo, frequent, 1, 0)
     texts = [" ".join(word.text for word in found) for found in words]
     details = explain(folder, features, "test", list(pairs.test), rows, texts)
     show("one word replaced", details, [{place} for place in changed])

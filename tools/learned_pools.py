@@ -3,8 +3,8 @@
     python tools/learned_pools.py DATA OUTPUT
 
 DATA holds the folders coco, flickr8k, flickr30k and machine. Written are, for `caplens train composite`, flickr8k.json
-(--human) and usual.json (--usual), and for `caplens train nneval`, human.json, machine.json and rated.jsonl. No picture
-of a rated set is in any but the last, which only stops nneval's training. The same data give the same files.
+(--human) and usual.json (--background), and for `caplens train nneval`, human.json, machine.json and rated.jsonl. No
+picture of a rated set is in any but the last, which only stops nneval's training. The same data give the same files.
 """
 
 from __future__ import annotations

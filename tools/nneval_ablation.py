@@ -17,7 +17,7 @@ import numpy as np
 from caplens.metrics.nneval import FEATURES
 from caplens.readers import read_references
 from caplens.storage.atomic import write_atomically
-from caplens.training.nneval import NNEvalConfig, read_rated, train_nneval
+from caplens.training.nneval import NNEvalConfig, read_rated_captions, train
 
 PAGE = Path(__file__).parents[1] / "docs" / "research" / "nneval.md"
 START, END = "<!-- written by tools/nneval_ablation.py -->", "<!-- end of the table -->"
@@ -32,7 +32,7 @@ def main() -> None:
     arguments.add_argument("--no-page", action="store_true", help="print only")
     given = arguments.parse_args()
     human, machine = (read_references(given.pools / f"{name}.json") for name in ("human", "machine"))
-    rated = read_rated(given.pools / "rated.jsonl")
+    rated = read_rated_captions(given.pools / "rated.jsonl")
     found: dict[str, list[float]] = {name: [] for name in ("none", *FEATURES)}
     for seed in range(1, given.seeds + 1):
         config = NNEvalConfig(learning_rate=0.002, decay=0.03, epochs=EPOCHS, patience=EPOCHS, seed=seed)
@@ -41,8 +41,8 @@ def main() -> None:
             kept = folder / "result.json"
             if not kept.exists():
                 left_out = () if name == "none" else (name,)
-                network = train_nneval(human, machine, rated, folder, config, leave_out=left_out)
-                write_atomically(kept, json.dumps(float(network.about["kendall"])))
+                result = train(human, machine, rated, folder, config, leave_out=left_out)
+                write_atomically(kept, json.dumps(float(result["kendall"])))
             values.append(float(json.loads(kept.read_text())))
             print(seed, name, values[-1], flush=True)
     table = _table(found)

@@ -33,15 +33,14 @@ from caplens.storage.atomic import write_atomically
 from caplens.storage.identity import Identity
 from caplens.training.contrastive import recall
 from caplens.training.encoder import Features, load_features
-from caplens.training.pac import PacConfig
-from caplens.training.pac_run import train_pac
+from caplens.training.pac import PacConfig, train
 from caplens.training.pairs import read_pairs
 
 PAGE = Path(__file__).parents[1] / "docs" / "research" / "pac-s.md"
 START, END = "<!-- written by tools/pac_ablation.py -->", "<!-- end of the table -->"
 RESAMPLES = 1000
 # The paper's patience is 3.4 passes over COCO; ours is 13 passes over Flickr8k, looked at every second one.
-PATIENCE, CHECK_EVERY = 300, 50
+PATIENCE, VALIDATE_EVERY = 300, 50
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def main() -> None:
             runs.setdefault(name, []).append(folder / "pac.safetensors")
             losses.setdefault(name, []).append(result["validation loss"])
     pairs = read_pairs(captions, more)
-    test = load_features(Backbones(), pairs, images, kept, lambda *_: None)["test"]
+    test = load_features(Backbones(), pairs, images, kept)["test"]
     table = _table(runs, losses, _judges(given.data), test, given.seeds)
     page = PAGE.read_text("utf-8")
     before, after = page.split(START)[0], page.split(END)[1]
@@ -120,9 +119,17 @@ def _trained(
 ) -> dict[str, float]:
     done = folder / "result.json"
     if not done.exists():
-        config = PacConfig(seed=seed, patience=PATIENCE, check_every=CHECK_EVERY)
-        positives = {"new_captions": new_captions, "new_images": new_images}
-        result = train_pac(images, captions, more, folder, config, features=features, **positives)
+        config = PacConfig(seed=seed, patience=PATIENCE, validate_every=VALIDATE_EVERY)
+        result = train(
+            images,
+            captions,
+            more,
+            folder,
+            config,
+            features=features,
+            new_captions=new_captions,
+            new_images=new_images,
+        )
         write_atomically(done, json.dumps(result, indent=2) + "\n")
     made: dict[str, float] = json.loads(done.read_text())
     return made

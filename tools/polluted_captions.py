@@ -13,27 +13,26 @@ import json
 import sys
 from pathlib import Path
 
-from caplens.core.progress import silent
 from caplens.encoders.load import load_encoder
 from caplens.storage.atomic import write_atomically
 from caplens.storage.weights import require
 from caplens.text.object_labels import ObjectLabels
 from caplens.text.wordnet import WORDNET
-from caplens.training.grounded import mentioned
-from caplens.training.infometic_run import load_splits
+from caplens.training.infometic.data import load_splits, mentioned_regions
+from caplens.vision.regions import make_proposer
 
 
 def main() -> None:
     folder, features, output = (Path(given) for given in sys.argv[1:4])
     captions = folder / "flickr8k_captions.json"
-    split = load_splits(
-        load_encoder("embedded"), folder / "images", captions, [], "detector", features, silent, wanted=("test",)
-    )["test"]
+    encoder, proposer = load_encoder("embedded"), make_proposer("detector")
+    split = load_splits(encoder, proposer, folder / "images", captions, [], features, wanted=("test",))["test"]
     things = ObjectLabels(require(WORDNET))
     rows = []
-    for words, owner, changed in zip(split.polluted.words, split.polluted.owner, split.polluted.changed, strict=True):
-        regions = split.pictures.looks[owner].regions
-        named, said = mentioned(words, regions, things)
+    wrong = split.corrupted
+    for words, owner, changed in zip(wrong.words, wrong.owner, wrong.changed, strict=True):
+        regions = split.pictures.image_regions[owner].regions
+        named, said = mentioned_regions(words, regions, things)
         rows.append(
             {
                 "image": split.pictures.names[owner],

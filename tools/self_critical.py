@@ -26,9 +26,8 @@ from self_critical_report import Outcome, write_report
 from caplens.encoders.load import load_encoder
 from caplens.storage.atomic import write_atomically
 from caplens.text.ptb import tokenize
-from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner
+from caplens.training.captioner import CaptionerConfig, Pictures, fit, grid_features
 from caplens.training.captioner_network import Captioner, FeatureSpec
-from caplens.training.captioner_run import grid_features
 from caplens.training.pairs import read_pairs
 
 CONDITIONS = ("single", "multi")
@@ -93,7 +92,7 @@ class Experiment:
         encoder = load_encoder("embedded")
         names = [*pairs.train, *pairs.val, *pairs.test]
         grids = grid_features(encoder, CROSS_ENTROPY.grid, self.images, names, self.features)
-        self.sight = FeatureSpec("embedded", encoder.grid_identity, CROSS_ENTROPY.grid)
+        self.spec = FeatureSpec("embedded", encoder.grid_identity, CROSS_ENTROPY.grid)
         place = {name: row for row, name in enumerate(names)}
 
         def pictures(split: dict[str, list[str]]) -> Pictures:
@@ -124,7 +123,7 @@ class Experiment:
             config = replace(SELF_CRITICAL, seed=seed, reward=teacher, self_critical_epochs=epochs)
             start = Captioner.load(self.folder(condition, seed, "cross-entropy") / "captioner.safetensors")
         with cpu_minutes(folder / "minutes.txt"):
-            captioner = train_captioner(pictures, config, self.sight, folder, start=start)
+            captioner = fit(pictures, config, self.spec, folder, start=start)
         write_atomically(folder / "said.json", json.dumps(captioner.caption(self.test[condition].features)))
 
     def outcomes(self) -> list[Outcome]:

@@ -56,7 +56,7 @@ def arguments(tmp_path: Path) -> list[object]:
 
 
 def test_it_trains_and_the_same_command_trains_the_same(run: Run, arguments: list[object], tmp_path: Path) -> None:
-    first = run(*arguments, "--output", tmp_path / "one", "--reward", "cider-d", "--json")
+    first = run(*arguments, "--output", tmp_path / "one", "-o", "reward=cider-d", "--json")
     assert first.code == 0, first.stderr
     reached = json.loads(first.stdout)
     assert reached["training pictures"] == 3
@@ -64,19 +64,24 @@ def test_it_trains_and_the_same_command_trains_the_same(run: Run, arguments: lis
     curve = [json.loads(line) for line in (tmp_path / "one" / "curve.jsonl").read_text().splitlines()]
     assert [set(point) for point in curve] == [{"epoch", "cross_entropy"}] * 2 + [{"epoch", "reward"}]
     assert (tmp_path / "one" / "curve.png").stat().st_size > 1000
-    again = run(*arguments, "--output", tmp_path / "two", "--reward", "cider-d", "--json")
-    assert json.loads(again.stdout) == reached
+    assert reached.pop("weights") == str(tmp_path / "one" / "captioner.safetensors")
+    again = json.loads(run(*arguments, "--output", tmp_path / "two", "-o", "reward=cider-d", "--json").stdout)
+    assert again.pop("weights") == str(tmp_path / "two" / "captioner.safetensors")
+    assert again == reached
     weights = [(tmp_path / name / "captioner.safetensors").read_bytes() for name in ("one", "two")]
     assert weights[0] == weights[1]
-    further = run(*arguments, "-o", tmp_path / "three", "--weights", tmp_path / "one" / "captioner.safetensors")
+    further = run(*arguments, "--output", tmp_path / "three", "--weights", tmp_path / "one" / "captioner.safetensors")
     assert further.code == 0, further.stderr
+    assert further.stdout.splitlines()[-1] == f"weights: {tmp_path / 'three' / 'captioner.safetensors'}"
+    assert further.stdout.startswith("val: cider-r ")
     assert Captioner.load(tmp_path / "three" / "captioner.safetensors").network.config.width == 16
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (["--reward", "cider-x"], "cider-x"),
+        (["-o", "reward=cider-x"], "cider-x"),
+        (["-o", "baseline=mean"], "choose from greedy, leave-one-out"),
         (["--encoder", "RN99"], "no encoder is called 'RN99'"),
         (["--weights", "nowhere.safetensors"], "there is no captioner here"),
     ],

@@ -12,10 +12,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from caplens.training.captioner import CaptionerConfig, Pictures, train_captioner  # noqa: E402
+from caplens.training.captioner import CaptionerConfig, Pictures, fit  # noqa: E402
 from caplens.training.captioner_network import Captioner, FeatureSpec  # noqa: E402
 
-SIGHT = FeatureSpec("random", "none", 1)
+SPEC = FeatureSpec("random", "none", 1)
 CONFIG = CaptionerConfig(
     width=64,
     heads=4,
@@ -46,7 +46,7 @@ def pictures() -> Pictures:
 def learned(pictures: Pictures, tmp_path_factory: pytest.TempPathFactory) -> tuple[Captioner, Path]:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("learned")
-    return train_captioner(pictures, CONFIG, SIGHT, folder), folder
+    return fit(pictures, CONFIG, SPEC, folder), folder
 
 
 def test_cross_entropy_learns_twenty_pictures_by_heart(learned: tuple[Captioner, Path], pictures: Pictures) -> None:
@@ -71,7 +71,7 @@ def test_the_reward_rises_in_the_self_critical_phase(
         baseline=baseline,
         reward=metric,
     )
-    train_captioner(pictures, config, SIGHT, tmp_path)
+    fit(pictures, config, SPEC, tmp_path)
     rewards = [json.loads(line).get("reward") for line in (tmp_path / "curve.jsonl").read_text().splitlines()][6:]
     assert np.mean(rewards[-5:]) > 1.2 * np.mean(rewards[:5])
 
@@ -80,7 +80,7 @@ def test_a_run_that_was_stopped_ends_the_same(
     pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(CONFIG, cross_entropy_epochs=2, self_critical_epochs=2, dropout=0.2, reward="cider-d")
-    whole = train_captioner(pictures, config, SIGHT, tmp_path / "whole")
+    whole = fit(pictures, config, SPEC, tmp_path / "whole")
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -88,8 +88,8 @@ def test_a_run_that_was_stopped_ends_the_same(
     with monkeypatch.context() as patched:
         patched.setattr("caplens.captioning.reward.Reward.leave_one_out", stop)  # Ctrl-C in the third epoch
         with pytest.raises(KeyboardInterrupt):
-            train_captioner(pictures, config, SIGHT, tmp_path / "parts")
-    resumed = train_captioner(pictures, config, SIGHT, tmp_path / "parts")
+            fit(pictures, config, SPEC, tmp_path / "parts")
+    resumed = fit(pictures, config, SPEC, tmp_path / "parts")
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
@@ -107,5 +107,5 @@ def test_each_phase_has_its_rate(epochs: int, pictures: Pictures, tmp_path: Path
     config = replace(CONFIG, cross_entropy_epochs=epochs, self_critical_epochs=2, self_critical_learning_rate=1e-4)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch.optim.Adam, "step", watched)
-        train_captioner(pictures, replace(config, reward="cider-d"), SIGHT, tmp_path)
+        fit(pictures, replace(config, reward="cider-d"), SPEC, tmp_path)
     assert seen == pytest.approx([5e-3, 2.5e-3][:epochs] + [1e-4] * 2)

@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch")
 
 from caplens.training import encoder as training  # noqa: E402
 from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
-from caplens.training.encoder import EncoderConfig, Features, encode, save_heads, split_features, train_heads  # noqa: E402
-from caplens.training.trainer import TrainingRun  # noqa: E402
+from caplens.training.encoder import EncoderConfig, Features, encode, fit, save_heads, split_features  # noqa: E402
+from caplens.training.run import TrainingRun  # noqa: E402
 
 CONFIG = EncoderConfig(epochs=8, batch=32, hidden=16, dimension=8, dropout=0.1, warm_up=2)
 
@@ -76,7 +76,7 @@ def test_the_loss_equals_its_equation() -> None:
 
 def test_it_learns(tmp_path: Path) -> None:
     features = {"train": toy(), "val": toy(40, seed=1)}
-    heads = train_heads(features, replace(CONFIG, epochs=60, learning_rate=0.01), TrainingRun(tmp_path, {}), nothing)
+    heads = fit(features, replace(CONFIG, epochs=60, learning_rate=0.01), TrainingRun(tmp_path, {}), nothing)
     after, _ = recall(*encode(heads, features["val"]), features["val"].owner)
     assert after > 0.5  # chance is 0.025
 
@@ -87,15 +87,15 @@ class _Killed(Exception):
 
 def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     features = {"train": toy(), "val": toy(40, seed=1)}
-    whole = train_heads(features, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)
+    whole = fit(features, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)
 
     def stop(task: str, done: int, total: int) -> None:
-        if done == 3:
+        if done == 10:  # of 24 steps, in the fourth of eight epochs
             raise _Killed
 
     with pytest.raises(_Killed):
-        train_heads(features, CONFIG, TrainingRun(tmp_path / "part", {}), stop)
-    resumed = train_heads(features, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
+        fit(features, CONFIG, TrainingRun(tmp_path / "part", {}), stop)
+    resumed = fit(features, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
     for side, head in whole.items():
         for name, value in head.state_dict().items():
             assert torch.equal(value, resumed[side].state_dict()[name]), (side, name)
@@ -104,7 +104,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
 
 def test_saved_heads_give_the_trained_vectors(tmp_path: Path) -> None:
     val = toy(40, seed=1)
-    heads = train_heads({"train": toy(), "val": val}, CONFIG, TrainingRun(tmp_path, {}), nothing)
+    heads = fit({"train": toy(), "val": val}, CONFIG, TrainingRun(tmp_path, {}), nothing)
     save_heads(heads, tmp_path / "heads.safetensors", "toy", {})
     image, text, name = read_heads(tmp_path / "heads.safetensors")
     assert name == "toy"
@@ -116,11 +116,11 @@ def test_saved_heads_give_the_trained_vectors(tmp_path: Path) -> None:
 def test_split_features_keep_who_owns_what() -> None:
     pictures = {name: np.full(2, number, np.float32) for number, name in enumerate("abc")}
     texts = {text: np.full(3, number, np.float32) for number, text in enumerate(["x", "y", "z"])}
-    made = split_features({"b": ["z", "x"], "a": ["x"]}, pictures, texts)
-    assert made.names == ["b", "a"]
-    assert made.pictures[:, 0].tolist() == [1, 0]
-    assert made.owner.tolist() == [0, 0, 1]
-    assert made.ordered_texts[:, 0].tolist() == [2, 0, 0]
+    split = split_features({"b": ["z", "x"], "a": ["x"]}, pictures, texts)
+    assert split.names == ["b", "a"]
+    assert split.pictures[:, 0].tolist() == [1, 0]
+    assert split.owner.tolist() == [0, 0, 1]
+    assert split.ordered_texts[:, 0].tolist() == [2, 0, 0]
 
 
 def test_features_are_kept_and_not_made_again(tmp_path: Path) -> None:
@@ -150,9 +150,17 @@ def test_features_are_kept_and_not_made_again(tmp_path: Path) -> None:
     }
     (tmp_path / "captions.json").write_text(json.dumps(captions))
     pairs = read_pairs(tmp_path / "captions.json")
-    made = [training.load_features(Frozen(), pairs, tmp_path, tmp_path / "kept", nothing) for _ in range(2)]
+    reports: list[tuple[str, int, int]] = []
+
+    def record(task: str, done: int, total: int) -> None:
+        reports.append((task, done, Frozen.calls))
+
+    loaded = [training.load_features(Frozen(), pairs, tmp_path, tmp_path / "kept", record) for _ in range(2)]
     assert Frozen.calls == 3  # pictures in fours, captions at once
+    assert reports[0] == ("features of pictures", 0, 0)  # before anything is computed
+    assert reports[1:3] == [("features of pictures", 4, 1), ("features of pictures", 6, 2)]
+    assert ("features of captions", 0, 2) in reports
     for split in ("train", "val"):
-        assert np.array_equal(made[0][split].pictures, made[1][split].pictures)
-        assert np.array_equal(made[0][split].ordered_texts, made[1][split].ordered_texts)
-    assert made[0]["train"].pictures[:, 0].tolist() == [0, 10, 20, 30]
+        assert np.array_equal(loaded[0][split].pictures, loaded[1][split].pictures)
+        assert np.array_equal(loaded[0][split].ordered_texts, loaded[1][split].ordered_texts)
+    assert loaded[0]["train"].pictures[:, 0].tolist() == [0, 10, 20, 30]

@@ -16,14 +16,22 @@ pytest.importorskip("transformers")
 import torch
 from tests.encoders.random_clip import random_encoder
 
+from caplens.core.progress import Progress, silent
 from caplens.metrics.infometic.inference import load_model
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
 from caplens.text.words import PARSERS, Word
-from caplens.training.grounded import frequent_words, mentioned, pack_looks, pollute, unpack_looks
-from caplens.training.infometic import InfoMeticConfig, disagreement, nearness
-from caplens.training.infometic_run import train_infometic
-from caplens.training.infometic_tensors import nearest, principal_projection
+from caplens.training import infometic
+from caplens.training.infometic import InfoMeticConfig
+from caplens.training.infometic.data import (
+    frequent_words,
+    mentioned_regions,
+    pack_regions,
+    replace_word,
+    unpack_regions,
+)
+from caplens.training.infometic.losses import pearson_loss, reference_similarity
+from caplens.training.infometic.tensors import nearest, principal_projection
 from caplens.vision.regions import Regions
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 40), "blue": (30, 40, 220), "white": (240, 240, 240)}
@@ -64,17 +72,19 @@ class Named:
         return Regions.of([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], [0.9, 0.8], ["cat", "person"])
 
 
-def train(data: Path, output: str, config: InfoMeticConfig, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    monkeypatch.setattr("caplens.training.infometic_run.load_encoder", lambda name: random_encoder(3))
-    monkeypatch.setattr("caplens.training.infometic_run.make_proposer", lambda name: Named())
-    return train_infometic(
+def train(
+    data: Path, output: str, config: InfoMeticConfig, monkeypatch: pytest.MonkeyPatch, progress: Progress = silent
+) -> dict[str, object]:
+    monkeypatch.setattr("caplens.training.infometic.training.load_encoder", lambda name: random_encoder(3))
+    monkeypatch.setattr("caplens.training.infometic.training.make_proposer", lambda name: Named())
+    return infometic.train(
         data,
         data / "captions.json",
         [],
         data / output,
         config,
         features=data / "features",
-        progress=lambda *state: None,
+        progress=progress,
     )
 
 
@@ -118,15 +128,42 @@ def test_it_learns_and_every_switch_runs(data: Path, monkeypatch: pytest.MonkeyP
         assert ("graded" in reached) == bool(switch.get("graded", True))
 
 
-def test_a_polluted_caption_has_one_word_that_no_caption_of_the_picture_uses() -> None:
+def test_it_takes_as_many_steps_as_it_is_told(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is fewer than there are between two validations."""
+    reached = train(data, "few", replace(TINY, steps=4, validate_every=100), monkeypatch)
+    assert (reached["steps"], reached["best step"]) == (4, 4)
+    assert [json.loads(line)["step"] for line in (data / "few" / "curve.jsonl").read_text().splitlines()] == [4]
+
+
+def test_progress_is_shown_for_every_part(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each begins with nothing done, so that its bar is there while the first picture or caption is worked on."""
+    reports: dict[str, list[tuple[int, int]]] = {}
+
+    def record(task: str, done: int, total: int) -> None:
+        reports.setdefault(task, []).append((done, total))
+
+    train(data, "seen", replace(TINY, steps=3), monkeypatch, record)
+    assert list(reports) == [
+        "tags of words",
+        "regions of pictures",
+        "features of captions",
+        "vectors of tokens",
+        "training InfoMetIC",
+    ]
+    assert all(steps[0][0] == 0 and steps[-1][0] == steps[-1][1] for steps in reports.values())
+    assert [done for done, _ in reports["regions of pictures"]] == [*range(7), 6] * 2  # train, then val
+    assert [done for done, _ in reports["training InfoMetIC"]] == [0, 1, 2, 3]
+
+
+def test_a_corrupted_caption_has_one_word_that_no_caption_of_the_picture_uses() -> None:
     words = [Word("a", "DT", False), Word("dog", "NN", True), Word("runs", "VBZ", True)]
     frequent = frequent_words([words, [Word("cat", "NN", True), Word("man", "NN", True)]])
     assert frequent == {"NN": ["cat", "dog", "man"], "VBZ": ["runs"]}
     for seed in range(20):
-        made = pollute(words, frequent, frozenset({"dog", "runs", "man"}), np.random.default_rng(seed))
-        assert made is not None
-        assert ([word.text for word in made[0]], made[1]) == (["a", "cat", "runs"], 1)
-    assert pollute(words, frequent, frozenset({"dog", "runs", "man", "cat"}), np.random.default_rng(0)) is None
+        replaced = replace_word(words, frequent, frozenset({"dog", "runs", "man"}), np.random.default_rng(seed))
+        assert replaced is not None
+        assert ([word.text for word in replaced[0]], replaced[1]) == (["a", "cat", "runs"], 1)
+    assert replace_word(words, frequent, frozenset({"dog", "runs", "man", "cat"}), np.random.default_rng(0)) is None
 
 
 def test_weak_labels_are_sure_names_that_a_noun_can_mean() -> None:
@@ -135,38 +172,38 @@ def test_weak_labels_are_sure_names_that_a_noun_can_mean() -> None:
             return noun == label
 
     regions = Regions.of(np.zeros((4, 4)), [0.9, 0.8, 0.7, 0.1], ["dog", "cat", "", "dog"])
-    named, said = mentioned([Word("dog", "NN", True), Word("cat", "JJ", True)], regions, Same())  # type: ignore[arg-type]
+    named, said = mentioned_regions([Word("dog", "NN", True), Word("cat", "JJ", True)], regions, Same())  # type: ignore[arg-type]
     assert named.tolist() == [True, True, False, False]
     assert said.tolist() == [True, False, False, False]
 
 
-def test_looks_survive_packing() -> None:
-    looks = [
+def test_regions_survive_packing() -> None:
+    images = [
         ImageRegions(
             Regions.of(np.eye(4)[:count], np.ones(count), ["x"] * count), np.ones((count + 1, 3), np.float32) * count
         )
         for count in (2, 0, 3)
     ]
-    for before, after in zip(looks, unpack_looks(*pack_looks(looks)), strict=True):
+    for before, after in zip(images, unpack_regions(*pack_regions(images)), strict=True):
         np.testing.assert_array_equal(before.vectors, after.vectors)
         np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
         assert before.regions.labels == after.regions.labels
 
 
-def test_disagreement_is_nothing_for_a_rising_line_and_two_for_a_falling_one() -> None:
+def test_the_pearson_loss_is_nothing_for_a_rising_line_and_two_for_a_falling_one() -> None:
     wanted = torch.tensor([[0.1, 0.5], [0.3, 0.9]])
-    assert disagreement(7 * wanted - 3, wanted).item() == pytest.approx(0, abs=1e-6)
-    assert disagreement(-wanted, wanted).item() == pytest.approx(2, abs=1e-6)
+    assert pearson_loss(7 * wanted - 3, wanted).item() == pytest.approx(0, abs=1e-6)
+    assert pearson_loss(-wanted, wanted).item() == pytest.approx(2, abs=1e-6)
 
 
-def test_nearness_is_the_mean_cosine_with_a_pictures_other_captions() -> None:
+def test_reference_similarity_is_the_mean_cosine_with_a_pictures_other_captions() -> None:
     vectors = torch.nn.functional.normalize(torch.randn(5, 8, generator=torch.Generator().manual_seed(0)), dim=-1)
     owner = torch.tensor([0, 0, 0, 1, 1])
-    texts, said = torch.tensor([1, 3]), torch.stack([vectors[:3].sum(dim=0), vectors[3:].sum(dim=0)])
-    made = nearness(vectors[texts], owner[texts], said, torch.tensor([3, 2]), torch.tensor([0, 1]))
+    texts, sums = torch.tensor([1, 3]), torch.stack([vectors[:3].sum(dim=0), vectors[3:].sum(dim=0)])
+    similarity = reference_similarity(vectors[texts], owner[texts], sums, torch.tensor([3, 2]), torch.tensor([0, 1]))
     expected = [[(vectors[1] @ vectors[[0, 2]].T).mean(), (vectors[3] @ vectors[:3].T).mean()],
                 [(vectors[1] @ vectors[3:].T).mean(), vectors[3] @ vectors[4]]]  # fmt: skip
-    np.testing.assert_allclose(made.numpy(), np.array(expected, np.float32), atol=1e-6)
+    np.testing.assert_allclose(similarity.numpy(), np.array(expected, np.float32), atol=1e-6)
 
 
 def test_the_projection_keeps_cosines_and_neighbors_are_others() -> None:

@@ -11,7 +11,7 @@ from tests.metrics.infometic.test_network import released_layout  # noqa: E402
 
 from caplens.metrics.infometic.inference import load_model  # noqa: E402
 from caplens.storage.weights import shipped  # noqa: E402
-from caplens.training.infometic_network import InfoMeticNetwork  # noqa: E402
+from caplens.training.infometic.network import InfoMeticNetwork  # noqa: E402
 
 PAIRS, REGIONS, TOKENS = 100, 22, 32
 

@@ -1,1 +1,3 @@
-"""How the learned metrics get their weights; every training is a `TrainingRun`: resumable, with a curve."""
+"""How the learned metrics get their weights: one loop (`trainer`), and one file or folder per model."""
+
+__all__ = ["captioner", "composite", "encoder", "infometic", "nneval", "pac"]

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LinearLR, LRScheduler, SequentialLR
 
 from caplens.captioning.reward import Reward
 from caplens.captioning.vocabulary import END, Vocabulary
+from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
+from caplens.core.types import Vectors
+from caplens.encoders.base import Encoder
+from caplens.encoders.load import load_encoder
+from caplens.evaluation.evaluate import evaluate
 from caplens.metrics import load_metric
+from caplens.storage.atomic import write_atomically
 from caplens.training.captioner_network import AoANet, AoANetConfig, Captioner, FeatureSpec, greedy, sample
-from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
+from caplens.training.pairs import picture_features, read_pairs
+from caplens.training.run import TrainingRun
+from caplens.training.trainer import Plan, Step, Task, Trainer
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+METRICS = ("cider-r", "cider-d", "rouge-l", "bleu-4")
+"""What a captioner is evaluated with at the end."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,11 @@ class CaptionerConfig:
     reward: str = "cider-r"
     seed: int = 1
 
+    @property
+    def epochs(self) -> int:
+        """Of both phases."""
+        return self.cross_entropy_epochs + self.self_critical_epochs
+
 
 @dataclass(frozen=True)
 class Pictures:
@@ -57,10 +80,76 @@ class Pictures:
     references: list[list[str]]
 
 
-def train_captioner(
+class CaptionerTask(Task):
+    """Epochs of cross entropy, then epochs in which sampled captions earn the metric's reward."""
+
+    def __init__(self, captioner: Captioner, pictures: Pictures, config: CaptionerConfig, path: Path) -> None:
+        self.captioner, self.pictures, self.config, self.path = captioner, pictures, config, path
+        self.model: AoANet = captioner.model
+        self.steps_per_epoch = math.ceil(len(pictures.ids) / config.batch)
+        self.encoded = [captioner.vocabulary.encode(texts, config.longest) for texts in pictures.references]
+        self._reward: Reward | None = None
+
+    def step(self, number: int) -> Step:
+        epoch, batch = divmod(number, self.steps_per_epoch)
+        if batch == 0:
+            self._random = np.random.default_rng((self.config.seed, epoch))
+            self._order = self._random.permutation(len(self.encoded))
+        rows = self._order[batch * self.config.batch : (batch + 1) * self.config.batch].tolist()
+        return self._cross_entropy(rows) if epoch < self.config.cross_entropy_epochs else self._self_critical(rows)
+
+    def _cross_entropy(self, rows: Sequence[int]) -> Step:
+        """Every reference of these pictures; a picture is encoded once for all its references."""
+        captions = [(place, words) for place, row in enumerate(rows) for words in self.encoded[row]]
+        captions.sort(key=lambda caption: -len(caption[1]))
+        memory = self.model.encode(self.pictures.features[rows].float())
+        memory = memory.select(torch.tensor([place for place, _ in captions]))
+        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
+        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions])
+        loss = functional.nll_loss(self.model(memory, inputs), targets.data)
+        return Step(loss, {"cross_entropy": loss.item()}, len(captions))
+
+    def _self_critical(self, rows: Sequence[int]) -> Step:
+        """Draw captions, and make those more likely that score above the baseline: ∇L ≈ −(r(w) − b) ∇ log p(w)."""
+        config, reward = self.config, self._get_reward()
+        ids = [self.pictures.ids[row] for row in rows]
+        features = self.pictures.features[rows].float()
+        generator = torch.Generator().manual_seed(int(self._random.integers(2**62)))
+        drawn = sample(self.model, self.model.encode(features).repeat(config.samples), config.longest, generator)
+        if config.baseline == "greedy":
+            self.model.eval()
+            with torch.no_grad():
+                plain = greedy(self.model, self.model.encode(features), config.longest)
+            self.model.train()
+            advantage = reward.self_critical(ids, drawn.words, plain.words)
+        else:
+            advantage = reward.leave_one_out(ids, drawn.words)
+        loss = -(advantage[:, None] * drawn.log_probabilities).sum() / drawn.spoken.sum()
+        mean = float(reward(ids, drawn.words).sum()) / len(drawn.words)
+        return Step(loss, {"reward": mean}, len(rows))
+
+    def _get_reward(self) -> Reward:
+        """Return the reward, whose references are indexed only when the second phase begins."""
+        if self._reward is None:
+            self._reward = Reward(
+                self.config.reward,
+                dict(zip(self.pictures.ids, self.pictures.references, strict=True)),
+                vocabulary=self.captioner.vocabulary.words,
+                end=END,
+                end_counts=True,
+            )
+        return self._reward
+
+    def validate(self) -> dict[str, float]:
+        """Nothing is chosen by a validation; the captioner so far can be used while it goes on learning."""
+        self.captioner.save(self.path)
+        return {}
+
+
+def fit(
     pictures: Pictures,
     config: CaptionerConfig,
-    sight: FeatureSpec,
+    spec: FeatureSpec,
     folder: str | os.PathLike[str],
     progress: Progress = silent,
     start: Captioner | None = None,
@@ -71,50 +160,25 @@ def train_captioner(
     """
     load_metric(config.reward)  # an unknown one is known now, not after hours of cross entropy
     torch.manual_seed(config.seed)
-    captioner = _new(pictures, config, sight) if start is None else replace(start, longest=config.longest)
-    model, vocabulary = captioner.model, captioner.vocabulary
-    run = TrainingRun(folder, {**asdict(config), **asdict(sight), "pictures": len(pictures.ids)})
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
-    first = 0
-    if (saved := run.resume()) is not None:
-        tensors, values = saved
-        first = values["epoch"]
-        model.load_state_dict({name: tensors[f"model.{name}"] for name in model.state_dict()})
-        restore_optimizer(optimizer, tensors)
-        torch.set_rng_state(tensors["random"])
-    total = config.cross_entropy_epochs + config.self_critical_epochs
-    reward: Reward | None = None
-    for epoch in range(first, total):
-        model.train()
-        shuffle = np.random.default_rng((config.seed, epoch))
-        _set_rate(optimizer, config, epoch)
-        if epoch < config.cross_entropy_epochs:
-            loss = _cross_entropy_epoch(model, vocabulary, pictures, optimizer, shuffle, config, progress)
-            run.log(epoch=epoch + 1, cross_entropy=loss)
-        else:
-            reward = reward or Reward(
-                config.reward,
-                dict(zip(pictures.ids, pictures.references, strict=True)),
-                vocabulary=vocabulary.words,
-                end=END,
-                end_counts=True,
-            )
-            mean = _self_critical_epoch(model, pictures, optimizer, shuffle, config, reward, progress)
-            run.log(epoch=epoch + 1, reward=mean)
-        captioner.save(run.folder / "captioner.safetensors")  # first: a stop in between repeats the epoch
-        run.save(
-            {
-                **{f"model.{name}": tensor for name, tensor in model.state_dict().items()},
-                **optimizer_tensors(optimizer),
-                "random": torch.get_rng_state(),
-            },
-            {"epoch": epoch + 1},
-        )
-    run.finish(x="epoch")
+    captioner = _new_captioner(pictures, config, spec) if start is None else replace(start, longest=config.longest)
+    run = TrainingRun(folder, {**asdict(config), **asdict(spec), "pictures": len(pictures.ids)})
+    path = run.folder / "captioner.safetensors"
+    task = CaptionerTask(captioner, pictures, config, path)
+    optimizer = torch.optim.Adam(captioner.model.parameters(), lr=config.learning_rate)
+    plan = Plan(
+        name="training the captioner",
+        steps=config.epochs * task.steps_per_epoch,
+        validate_every=task.steps_per_epoch,
+        epochs=True,
+        clip_norm=1.0,
+        schedule_every=task.steps_per_epoch,
+    )
+    Trainer(task, optimizer, run, plan, scheduler=_schedule(optimizer, config), progress=progress).fit()
+    captioner.save(path)
     return captioner
 
 
-def _new(pictures: Pictures, config: CaptionerConfig, sight: FeatureSpec) -> Captioner:
+def _new_captioner(pictures: Pictures, config: CaptionerConfig, spec: FeatureSpec) -> Captioner:
     vocabulary = Vocabulary.from_captions((text for texts in pictures.references for text in texts), config.least_count)
     model = AoANet(
         AoANetConfig(
@@ -126,82 +190,87 @@ def _new(pictures: Pictures, config: CaptionerConfig, sight: FeatureSpec) -> Cap
             dropout=config.dropout,
         )
     )
-    return Captioner(model, vocabulary, sight, config.longest)
+    return Captioner(model, vocabulary, spec, config.longest)
 
 
-def _set_rate(optimizer: torch.optim.Optimizer, config: CaptionerConfig, epoch: int) -> None:
-    """Cross entropy slows down evenly, epoch by epoch; the self-critical phase has one rate."""
-    rate = config.self_critical_learning_rate
-    if epoch < config.cross_entropy_epochs:
-        rate = config.learning_rate * (1 - epoch / config.cross_entropy_epochs)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
+def _schedule(optimizer: Optimizer, config: CaptionerConfig) -> LRScheduler:
+    """Cross entropy slows down evenly, epoch by epoch; the self-critical phase has one rate of its own."""
+    factor = config.self_critical_learning_rate / config.learning_rate
+    if not config.cross_entropy_epochs:
+        return LambdaLR(optimizer, lambda epoch: factor)
+    falling = LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=config.cross_entropy_epochs)
+    constant = LambdaLR(optimizer, lambda epoch: factor)
+    return SequentialLR(optimizer, [falling, constant], milestones=[config.cross_entropy_epochs])
 
 
-def _batches(count: int, size: int, shuffle: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    order = shuffle.permutation(count)
-    for start in range(0, count, size):
-        yield order[start : start + size]
+class GridFeatures:
+    """An encoder's grids as features to train on."""
+
+    def __init__(self, encoder: Encoder, side: int) -> None:
+        self.encoder, self.side = encoder, side
+
+    def pixels(self, image: Image) -> Vectors:
+        """Return a picture as the encoder takes it."""
+        return self.encoder.pixels(image)
+
+    def image_features(self, batch: Vectors) -> Vectors:
+        """Return (pictures, cells, width)."""
+        grid = self.encoder.encode_grid(batch, self.side)
+        return grid.reshape(len(batch), self.side**2, -1)
 
 
-def _cross_entropy_epoch(
-    model: AoANet,
-    vocabulary: Vocabulary,
-    pictures: Pictures,
-    optimizer: torch.optim.Optimizer,
-    shuffle: np.random.Generator,
+def grid_features(
+    encoder: Encoder, side: int, images: Path, names: Sequence[str], folder: Path, progress: Progress = silent
+) -> Tensor:
+    """Return grids of these pictures in half precision, read from the folder or computed and kept there."""
+    kept = folder / f"grid-{side}"
+    grids = torch.from_numpy(picture_features(GridFeatures(encoder, side), images, names, kept, progress)).half()
+    if grids.ndim != 3 or grids.shape[1] != side**2:
+        raise InputError(f"holds no grids of {side} by {side} cells", where=str(kept), remedy="give another --features")
+    return grids
+
+
+def train(
+    images: Path,
+    captions: Path,
+    output: Path,
     config: CaptionerConfig,
-    progress: Progress,
-) -> float:
-    """Every reference of every picture once; a picture is encoded once for all its references."""
-    encoded = [vocabulary.encode(texts, config.longest) for texts in pictures.references]
-    total, count = 0.0, 0
-    for number, rows in enumerate(_batches(len(encoded), config.batch, shuffle)):
-        captions = [(place, words) for place, row in enumerate(rows) for words in encoded[row]]
-        captions.sort(key=lambda caption: -len(caption[1]))
-        memory = model.encode(pictures.features[rows].float())
-        memory = memory.select(torch.tensor([place for place, _ in captions]))
-        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
-        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions])
-        loss = functional.nll_loss(model(memory, inputs), targets.data)
-        _update(model, optimizer, loss)
-        total, count = total + loss.item() * len(captions), count + len(captions)
-        progress("cross entropy", number * config.batch, len(encoded))
-    return total / count
+    *,
+    encoder: str = "embedded",
+    features: Path | None = None,
+    weights: Path | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Train on the pictures of split train; what val and test reach is reported, nothing is chosen on them."""
+    pairs = read_pairs(captions)
+    start = None if weights is None else Captioner.load(weights)
+    image_encoder = load_encoder(encoder)
+    side = config.grid if start is None else start.sight.side
+    spec = FeatureSpec(encoder, image_encoder.grid_identity, side)
+    if start is not None and start.sight.identity != spec.identity:
+        raise InputError(
+            f"was trained on {start.sight.identity}, not on {spec.identity}",
+            where=str(weights),
+            remedy=f"give --encoder {start.sight.encoder}",
+        )
+    splits = {"train": pairs.train, "val": pairs.val, "test": pairs.test}
+    names = [name for split in splits.values() for name in split]
+    grids = grid_features(image_encoder, side, images, names, features or output / "features", progress)
+    row_of = {name: row for row, name in enumerate(names)}
+
+    def part(split: Mapping[str, list[str]]) -> Pictures:
+        return Pictures(list(split), grids[[row_of[name] for name in split]], list(split.values()))
+
+    captioner = fit(part(pairs.train), config, spec, output, progress, start)
+    reached: dict[str, Any] = {"training pictures": len(pairs.train), "config": asdict(config)}
+    for name in ("val", "test"):
+        if splits[name]:
+            reached[name] = evaluate_captioner(captioner, part(splits[name]))
+    write_atomically(output / "result.json", json.dumps(reached, indent=2) + "\n")
+    return {"weights": str(output / "captioner.safetensors"), **reached}
 
 
-def _self_critical_epoch(
-    model: AoANet,
-    pictures: Pictures,
-    optimizer: torch.optim.Optimizer,
-    shuffle: np.random.Generator,
-    config: CaptionerConfig,
-    reward: Reward,
-    progress: Progress,
-) -> float:
-    """Draw captions, and make those more likely that score above the baseline: ∇L ≈ −(r(w) − b) ∇ log p(w)."""
-    total = 0.0
-    for number, rows in enumerate(_batches(len(pictures.ids), config.batch, shuffle)):
-        ids = [pictures.ids[row] for row in rows]
-        features = pictures.features[rows].float()
-        generator = torch.Generator().manual_seed(int(shuffle.integers(2**62)))
-        drawn = sample(model, model.encode(features).repeat(config.samples), config.longest, generator)
-        if config.baseline == "greedy":
-            model.eval()
-            with torch.no_grad():
-                plain = greedy(model, model.encode(features), config.longest)
-            model.train()
-            advantage = reward.self_critical(ids, drawn.words, plain.words)
-        else:
-            advantage = reward.leave_one_out(ids, drawn.words)
-        _update(model, optimizer, -(advantage[:, None] * drawn.log_probabilities).sum() / drawn.spoken.sum())
-        total += float(reward(ids, drawn.words).sum()) / config.samples
-        progress("self-critical", number * config.batch, len(pictures.ids))
-    return total / len(pictures.ids)
-
-
-def _update(model: AoANet, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
+def evaluate_captioner(captioner: Captioner, pictures: Pictures, metrics: Sequence[str] = METRICS) -> dict[str, float]:
+    """Return the scores of the captioner's captions of these pictures."""
+    report = evaluate(captioner.caption(pictures.features), pictures.references, metrics=metrics)
+    return {result.name: result.score for result in report}

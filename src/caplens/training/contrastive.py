@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-if TYPE_CHECKING:
-    from caplens.core.types import Vectors
+from caplens.core.types import Vectors, unit
 
 
 def symmetric_loss(pictures: Tensor, captions: Tensor, scale: Tensor | float) -> Tensor:
-    """InfoNCE in both directions (PAC-S eq. 2): row i of one side belongs to row i of the other."""
-    import torch
-
+    """Return InfoNCE in both directions (PAC-S eq. 2): row i of one side belongs to row i of the other."""
     logits = scale * functional.normalize(pictures, dim=-1) @ functional.normalize(captions, dim=-1).T
     truth = torch.arange(len(logits))
     return functional.cross_entropy(logits, truth) + functional.cross_entropy(logits.T, truth)
@@ -39,25 +35,21 @@ class TrainableHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         x = self.dropout((features - self.shift) * self.scale)
-        made: Tensor = self.linear(x) + self.down(self.dropout(functional.gelu(self.up(x))))
-        return made
+        vectors: Tensor = self.linear(x) + self.down(self.dropout(functional.gelu(self.up(x))))
+        return vectors
 
 
 def recall(pictures: Vectors, captions: Vectors, owner: NDArray[np.int64], most: int = 1) -> tuple[float, float]:
-    """Text-to-image and image-to-text R@`most`: how often the right one is among the nearest.
+    """Return text-to-image and image-to-text R@`most`: how often the right one is among the nearest.
 
     `owner[j]` is the picture of caption j.
 
     >>> recall(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)[[1, 0, 0]], np.array([1, 0, 1]))
     (0.6666666666666666, 1.0)
     """
-    similarity = _unit(captions) @ _unit(pictures).T
+    similarity = unit(captions).astype(np.float32) @ unit(pictures).astype(np.float32).T
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :most]
     to_picture = float((nearest == owner[:, None]).any(axis=1).mean())
     nearest = np.argsort(-similarity.T, axis=1, kind="stable")[:, :most]
     to_caption = float((owner[nearest] == np.arange(len(pictures))[:, None]).any(axis=1).mean())
     return to_picture, to_caption
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), np.float32)

@@ -7,20 +7,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch import nn
 
+from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
+from caplens.encoders.embedded import Backbones
 from caplens.storage.atomic import atomic_path, write_atomically
-from caplens.training.pairs import Frozen, Pairs, Progress, caption_features, picture_features, read_pairs
-from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from caplens.training.contrastive import TrainableHead
+from caplens.training.contrastive import TrainableHead, recall, symmetric_loss
+from caplens.training.pairs import FrozenEncoder, Pairs, caption_features, picture_features, read_pairs
+from caplens.training.run import TrainingRun
+from caplens.training.trainer import Plan, Step, Task, Trainer, warm_up_cosine
 
 
 @dataclass(frozen=True)
@@ -57,22 +59,28 @@ class Features:
 
     @property
     def ordered_texts(self) -> Vectors:
+        """The features of every caption, in order."""
         return self.texts[np.concatenate(self.captions)]
 
 
 def split_features(
     captions: Mapping[str, Sequence[str]], pictures: Mapping[str, Vectors], texts: Mapping[str, Vectors]
 ) -> Features:
-    """The features of one split."""
-    place: dict[str, int] = {}
-    rows = [np.array([place.setdefault(text, len(place)) for text in listed]) for listed in captions.values()]
+    """Return the features of one split."""
+    row_of: dict[str, int] = {}
+    rows = [np.array([row_of.setdefault(text, len(row_of)) for text in listed]) for listed in captions.values()]
     return Features(
-        list(captions), np.stack([pictures[name] for name in captions]), np.stack([texts[text] for text in place]), rows
+        list(captions),
+        np.stack([pictures[name] for name in captions]),
+        np.stack([texts[text] for text in row_of]),
+        rows,
     )
 
 
-def load_features(frozen: Frozen, pairs: Pairs, images: Path, folder: Path, progress: Progress) -> dict[str, Features]:
-    """Features of all splits, from the folder where they are, else computed and kept there."""
+def load_features(
+    frozen: FrozenEncoder, pairs: Pairs, images: Path, folder: Path, progress: Progress = silent
+) -> dict[str, Features]:
+    """Return the features of all splits, read from the folder or computed and kept there."""
     splits = {"train": pairs.train, "val": pairs.val, "test": pairs.test}
     names = [name for split in splits.values() for name in split]
     vectors = picture_features(frozen, images, names, folder / "pictures", progress)
@@ -82,105 +90,74 @@ def load_features(frozen: Frozen, pairs: Pairs, images: Path, folder: Path, prog
     return {name: split_features(split, pictures, texts) for name, split in splits.items() if split}
 
 
-def new_heads(train: Features, config: EncoderConfig) -> dict[str, TrainableHead]:
-    """Untrained heads; pictures are standardised by the training set, texts only scaled."""
-    import torch
+class EncoderTask(Task):
+    """Both heads and the temperature, trained on pictures with some of their captions; validated by recall."""
 
-    from caplens.training.contrastive import TrainableHead
+    def __init__(self, train: Features, val: Features, config: EncoderConfig) -> None:
+        self.config, self.train, self.val = config, train, val
+        self.pictures, self.texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
+        self.steps_per_epoch = math.ceil(len(train.names) / config.batch)
+        torch.manual_seed(config.seed)
+        self.heads = self._new_heads()
+        self.log_scale = nn.Parameter(torch.tensor(math.log(config.scale)))
+        self.model = nn.ModuleDict({**self.heads, "temperature": nn.ParameterDict({"log_scale": self.log_scale})})
 
-    pictures = torch.from_numpy(train.pictures)
-    width = train.texts.shape[1]
-    size = (config.hidden, config.dimension, config.dropout)
-    return {
-        "image": TrainableHead(pictures.mean(0), 1 / (pictures.std(0) + 1e-6), *size),
-        "text": TrainableHead(torch.zeros(width), torch.full((width,), math.sqrt(width)), *size),
-    }
+    def _new_heads(self) -> dict[str, TrainableHead]:
+        """Return untrained heads; pictures are standardized by the training set, texts only scaled."""
+        width = self.texts.shape[1]
+        size = (self.config.hidden, self.config.dimension, self.config.dropout)
+        return {
+            "image": TrainableHead(self.pictures.mean(0), 1 / (self.pictures.std(0) + 1e-6), *size),
+            "text": TrainableHead(torch.zeros(width), torch.full((width,), math.sqrt(width)), *size),
+        }
 
+    def step(self, number: int) -> Step:
+        batch = number % self.steps_per_epoch
+        if batch == 0:
+            self._order = torch.randperm(len(self.train.names))
+        chosen = self._order[batch * self.config.batch : (batch + 1) * self.config.batch]
+        encoded = self.heads["image"](self.pictures[chosen])
+        loss = torch.zeros(())
+        for _ in range(self.config.captions_per_picture):
+            rows = [draw_caption(self.train.captions[index]) for index in chosen.tolist()]
+            scale = self.log_scale.exp().clamp(max=100)
+            loss = loss + symmetric_loss(encoded, self.heads["text"](self.texts[rows]), scale)
+        loss = loss / (2 * self.config.captions_per_picture)
+        return Step(loss, {"loss": loss.item()}, len(chosen))
 
-def train_heads(
-    features: Mapping[str, Features], config: EncoderConfig, run: TrainingRun, progress: Progress
-) -> dict[str, TrainableHead]:
-    """Contrastive training with a cosine schedule; goes on from the run's checkpoint."""
-    import torch
-
-    from caplens.training.contrastive import recall, symmetric_loss
-
-    torch.manual_seed(config.seed)
-    train = features["train"]
-    heads = new_heads(train, config)
-    scale = torch.nn.Parameter(torch.tensor(math.log(config.scale)))
-    parameters = [scale, *(p for head in heads.values() for p in head.parameters())]
-    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
-    per_epoch = math.ceil(len(train.names) / config.batch)
-    steps = config.epochs * per_epoch
-    pictures, texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
-    first = 0
-    saved = run.resume()
-    if saved is not None:
-        tensors, values = saved
-        first = values["epoch"]
-        for side, head in heads.items():
-            head.load_state_dict(_under(tensors, f"{side}."))
-        with torch.no_grad():
-            scale.copy_(tensors["logit_scale"])
-        restore_optimizer(optimizer, tensors)
-        torch.set_rng_state(tensors["generator"])
-    for epoch in range(first, config.epochs):
-        total = 0.0
-        for head in heads.values():
-            head.train()
-        order = torch.randperm(len(train.names))
-        for number, start in enumerate(range(0, len(order), config.batch)):
-            chosen = order[start : start + config.batch]
-            step = epoch * per_epoch + number
-            rate = min(1.0, (step + 1) / config.warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
-            for group in optimizer.param_groups:
-                group["lr"] = config.learning_rate * rate
-            seen = heads["image"](pictures[chosen])
-            loss = torch.zeros(())
-            for _ in range(config.captions_per_picture):
-                rows = [_any_of(train.captions[index]) for index in chosen.tolist()]
-                loss = loss + symmetric_loss(seen, heads["text"](texts[rows]), scale.exp().clamp(max=100))
-            loss = loss / (2 * config.captions_per_picture)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            total += float(loss.detach()) * len(chosen)
-        to_picture, to_caption = recall(*encode(heads, features["val"]), features["val"].owner)
-        run.log(epoch=epoch + 1, loss=total / len(order), text_to_image=to_picture, image_to_text=to_caption)
-        tensors = {f"{side}.{name}": value for side, head in heads.items() for name, value in head.state_dict().items()}
-        tensors |= {"logit_scale": scale, "generator": torch.get_rng_state(), **optimizer_tensors(optimizer)}
-        run.save(tensors, {"epoch": epoch + 1})
-        progress("epochs", epoch + 1, config.epochs)
-    return heads
+    def validate(self) -> dict[str, float]:
+        to_picture, to_caption = recall(*encode(self.heads, self.val), self.val.owner)
+        return {"text_to_image": to_picture, "image_to_text": to_caption}
 
 
-def _any_of(rows: NDArray[np.int64]) -> int:
-    import torch
-
+def draw_caption(rows: NDArray[np.int64]) -> int:
+    """Return the row of one of a picture's captions, drawn by torch's own generator."""
     return int(rows[int(torch.randint(len(rows), ()))])
 
 
-def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
 def encode(heads: Mapping[str, TrainableHead], features: Features) -> tuple[Vectors, Vectors]:
-    """Vectors of all pictures, and of all captions in order."""
-    import torch
-
-    for head in heads.values():
-        head.eval()
-    with torch.no_grad():
-        pictures: Vectors = heads["image"](torch.from_numpy(features.pictures)).numpy()
-        captions: Vectors = heads["text"](torch.from_numpy(features.ordered_texts)).numpy()
+    """Return the vectors of all pictures, and of all captions in order."""
+    with torch.inference_mode():
+        pictures: Vectors = heads["image"].eval()(torch.from_numpy(features.pictures)).numpy()
+        captions: Vectors = heads["text"].eval()(torch.from_numpy(features.ordered_texts)).numpy()
     return pictures, captions
+
+
+def fit(
+    features: Mapping[str, Features], config: EncoderConfig, run: TrainingRun, progress: Progress = silent
+) -> dict[str, TrainableHead]:
+    """Return trained heads by side; the last epoch is kept."""
+    task = EncoderTask(features["train"], features["val"], config)
+    steps = config.epochs * task.steps_per_epoch
+    optimizer = torch.optim.AdamW(task.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+    plan = Plan(name="training the encoder", steps=steps, validate_every=task.steps_per_epoch, epochs=True)
+    scheduler = warm_up_cosine(optimizer, config.warm_up, steps)
+    Trainer(task, optimizer, run, plan, scheduler=scheduler, progress=progress).fit()
+    return task.heads
 
 
 def save_heads(heads: Mapping[str, TrainableHead], path: Path, name: str, facts: Mapping[str, Any]) -> None:
     """Write heads as float16 safetensors for `caplens.encoders.embedded`."""
-    from safetensors.torch import save_file
-
     tensors = {
         f"{side}.{key}": value.half().contiguous()
         for side, head in heads.items()
@@ -191,34 +168,27 @@ def save_heads(heads: Mapping[str, TrainableHead], path: Path, name: str, facts:
         save_file(tensors, temporary, metadata={"caplens": json.dumps(values, sort_keys=True)})
 
 
-def train_encoder(
+def train(
     images: Path,
     captions: Path,
-    more: Sequence[Path],
+    more_captions: Sequence[Path],
     output: Path,
     config: EncoderConfig,
+    *,
     features: Path | None = None,
-    progress: Progress = lambda task, done, total: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
-    """The whole recipe: features, training, heads, what they reach. The last epoch is kept, nothing chosen on test."""
-    from caplens.encoders.embedded import Backbones
-    from caplens.training.contrastive import recall
-
-    pairs = read_pairs(captions, more)
+    """Compute features, train, write `heads.safetensors` and return what the heads reach; nothing is chosen on test."""
+    pairs = read_pairs(captions, more_captions)
     run = TrainingRun(output, {**asdict(config), "training pictures": len(pairs.train)})
-    made = load_features(Backbones(), pairs, images, features or output / "features", progress)
-    heads = train_heads(made, config, run, progress)
+    splits = load_features(Backbones(), pairs, images, features or output / "features", progress)
+    heads = fit(splits, config, run, progress)
+    weights = output / "heads.safetensors"
+    save_heads(heads, weights, "contrastive", {"config": asdict(config)})
     reached: dict[str, Any] = {"training pictures": len(pairs.train)}
     for split in ("val", "test"):
-        if split in made:
-            reached[split] = dict(
-                zip(
-                    ("text to image R@1", "image to text R@1"),
-                    recall(*encode(heads, made[split]), made[split].owner),
-                    strict=True,
-                )
-            )
-    save_heads(heads, output / "heads.safetensors", "contrastive", {"config": asdict(config)})
+        if split in splits:
+            to_picture, to_caption = recall(*encode(heads, splits[split]), splits[split].owner)
+            reached[split] = {"text to image R@1": to_picture, "image to text R@1": to_caption}
     write_atomically(output / "result.json", json.dumps(reached, indent=2) + "\n")
-    run.finish("epoch")
-    return reached
+    return {"weights": str(weights), **reached}

@@ -4,30 +4,36 @@
 
 V, T: pictures and the captions people wrote; V': generated pictures; T': generated captions. The towers stay frozen, so
 their features are computed once and a run takes minutes. Training stops when the loss on the validation pictures has
-not fallen for 1,500 iterations; the best projections are kept, the untouched ones among them. Under torchrun every
-process takes its share of each batch; the result is that of one process (up to dropout, which only our heads have).
+not fallen for 1,500 steps; the best projections are kept, the untouched ones among them. Under torchrun every process
+takes its share of each batch; the result is that of one process (up to dropout, which only our heads have).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from caplens.core.errors import InputError
+from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
+from caplens.encoders.clip import ClipEncoder, load_clip
+from caplens.encoders.clip_layouts import from_hub
+from caplens.encoders.embedded import SHIPPED, Backbones, EmbeddedEncoder, Head, heads_path, read_heads
+from caplens.storage.atomic import atomic_path
 from caplens.training.contrastive import TrainableHead, symmetric_loss
-from caplens.training.encoder import EncoderConfig, Features
-from caplens.training.pairs import Progress
-from caplens.training.trainer import TrainingRun, optimizer_tensors, restore_optimizer
-
-if TYPE_CHECKING:
-    from caplens.encoders.clip import ClipEncoder
-    from caplens.encoders.embedded import Head
+from caplens.training.distributed import Processes, join_processes
+from caplens.training.encoder import EncoderConfig, Features, draw_caption, load_features, save_heads
+from caplens.training.pairs import FrozenEncoder, Pairs, caption_features, picture_features, read_pairs
+from caplens.training.positives import changed_picture, read_generated, retrieved_captions
+from caplens.training.run import TrainingRun
+from caplens.training.trainer import Plan, Step, Task, Trainer
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,11 @@ class PacConfig:
     batch: int = 256
     lambda_v: float = 0.05
     lambda_t: float = 0.1
+    steps: int = 20_000
+    """At most."""
+    validate_every: int = 100
     patience: int = 1500
-    check_every: int = 100
-    most_iterations: int = 20_000
+    """Steps without a lower validation loss before it stops."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +62,21 @@ class Generated:
 
 
 def clip_projections(encoder: ClipEncoder) -> dict[str, nn.Module]:
-    """CLIP's two final projections, ready to be trained."""
-    made: dict[str, nn.Module] = {}
+    """Return copies of CLIP's two final projections, ready to be trained."""
+    copies: dict[str, nn.Module] = {}
     for side, layer in (("image", encoder.model.visual_projection), ("text", encoder.model.text_projection)):
-        copy = nn.Linear(layer.in_features, layer.out_features, bias=False)
-        copy.load_state_dict(layer.state_dict())
-        made[side] = copy
-    return made
+        copies[side] = nn.Linear(layer.in_features, layer.out_features, bias=False)
+        copies[side].load_state_dict(layer.state_dict())
+    return copies
 
 
 def head_projections(image: Head, text: Head) -> dict[str, TrainableHead]:
-    """The embedded encoder's heads; only the maps into the joint space are trained, the hidden layer stays.
+    """Return the embedded encoder's heads; only the maps into the joint space are trained, the hidden layer stays.
 
     The dropout they were trained with stays on: they know the training pairs by heart, and without it they move towards
-    those within 25 iterations and away from people's ratings.
+    those within 25 steps and away from people's ratings.
     """
-    made = {}
+    copies = {}
     for side, head in (("image", image), ("text", text)):
         hidden, dimension = len(head.tensors["up.bias"]), head.dimension
         copy = TrainableHead(
@@ -79,11 +86,75 @@ def head_projections(image: Head, text: Head) -> dict[str, TrainableHead]:
             {"shift": copy.shift, "scale": copy.scale} | {key: torch.from_numpy(a) for key, a in head.tensors.items()}
         )
         copy.up.requires_grad_(False)
-        made[side] = copy
-    return made
+        copies[side] = copy
+    return copies
 
 
-def tune(
+class PacTask(Task):
+    """Projections under eq. 3, validated by eq. 2 on the validation pictures."""
+
+    def __init__(
+        self,
+        projections: Mapping[str, nn.Module],
+        train: Features,
+        val: Features,
+        generated: Generated,
+        scale: float,
+        config: PacConfig,
+        processes: Processes,
+    ) -> None:
+        torch.manual_seed(config.seed)
+        self.model: nn.ModuleDict = nn.ModuleDict(dict(projections))
+        self.train, self.val, self.scale, self.config, self.processes = train, val, scale, config, processes
+        self.pictures, self.texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
+        self.new_pictures, self.new_captions = (
+            None if rows is None else torch.from_numpy(rows) for rows in (generated.pictures, generated.captions)
+        )
+
+    def step(self, number: int) -> Step:
+        size = self.config.batch - self.config.batch % self.processes.count
+        rows = torch.randperm(len(self.train.names))[:size]
+        captions = torch.tensor([draw_caption(self.train.captions[row]) for row in rows])
+        loss = self.loss(rows, captions)
+        return Step(loss, {"loss": loss.item()})
+
+    def loss(self, rows: Tensor, captions: Tensor) -> Tensor:
+        """Return eq. 3 over the whole batch, of which every process encodes its share.
+
+        A generated positive that is missing drops its pair only.
+        """
+        pictures, texts = self._encode("image", self.pictures[rows]), self._encode("text", self.texts[captions])
+        loss = symmetric_loss(pictures, texts, self.scale)
+        for generated, side, partners, weight in (
+            (self.new_pictures, "image", texts, self.config.lambda_v),
+            (self.new_captions, "text", pictures, self.config.lambda_t),
+        ):
+            if generated is None:
+                continue
+            features = generated[rows]
+            present = features.isfinite().all(dim=1)
+            if present.sum() > 1:
+                positives = self._encode(side, torch.where(present[:, None], features, 0))
+                loss = loss + weight * symmetric_loss(positives[present], partners[present], self.scale)
+        return loss
+
+    def _encode(self, side: str, features: Tensor) -> Tensor:
+        return self.processes.gather(self.model[side](self.processes.share(features)))
+
+    def validate(self) -> dict[str, float]:
+        """Return eq. 2, each picture with its first caption, in batches of the training size."""
+        losses, sizes = [], []
+        for start in range(0, len(self.val.names), self.config.batch):
+            rows = np.arange(start, min(start + self.config.batch, len(self.val.names)))
+            texts = np.array([self.val.captions[row][0] for row in rows])
+            pictures = self.model["image"](torch.from_numpy(self.val.pictures[rows]))
+            captions = self.model["text"](torch.from_numpy(self.val.texts[texts]))
+            losses.append(float(symmetric_loss(pictures, captions, self.scale)))
+            sizes.append(len(rows))
+        return {"validation_loss": float(np.average(losses, weights=sizes))}
+
+
+def fit(
     projections: Mapping[str, nn.Module],
     train: Features,
     val: Features,
@@ -91,151 +162,114 @@ def tune(
     scale: float,
     config: PacConfig,
     run: TrainingRun,
-    progress: Progress,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Train the projections in place, to the best validation loss; goes on from the run's checkpoint."""
-    processes = _join()
-    torch.manual_seed(config.seed)
-    modules = nn.ModuleDict(dict(projections))
-    parameters = [parameter for parameter in modules.parameters() if parameter.requires_grad]
+    """Train the projections in place, to the lowest validation loss; goes on from the run's checkpoint."""
+    processes = join_processes()
+    task = PacTask(projections, train, val, generated, scale, config, processes)
+    parameters = [parameter for parameter in task.model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate)
-    data = {name: torch.from_numpy(rows) for name, rows in _inputs(train, generated).items() if rows is not None}
-    best = {name: value.clone() for name, value in modules.state_dict().items()}
-    lowest, found_at, first = validation_loss(modules, val, scale, config.batch), 0, 0
-    saved = run.resume()
-    if saved is not None:
-        tensors, values = saved
-        first, lowest, found_at = values["iteration"], values["lowest"], values["found at"]
-        modules.load_state_dict(
-            {name.removeprefix("now."): t for name, t in tensors.items() if name.startswith("now.")}
-        )
-        best = {name.removeprefix("best."): t for name, t in tensors.items() if name.startswith("best.")}
-        restore_optimizer(optimizer, tensors)
-        torch.set_rng_state(tensors["generator"])
-    iteration, total = first, 0.0
-    while iteration < config.most_iterations and iteration - found_at < config.patience:
-        rows = torch.randperm(len(train.names))[: config.batch - config.batch % processes.count]
-        captions = torch.tensor(
-            [int(train.captions[row][int(torch.randint(len(train.captions[row]), ()))]) for row in rows]
-        )
-        loss = _loss(modules, data, rows, captions, scale, config, processes)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        _average_gradients(parameters, processes)
-        optimizer.step()
-        total += float(loss.detach())
-        iteration += 1
-        if iteration % config.check_every:
-            continue
-        current = validation_loss(modules, val, scale, config.batch)
-        if current < lowest:
-            lowest, found_at = current, iteration
-            best = {name: value.clone() for name, value in modules.state_dict().items()}
-        if processes.first:
-            run.log(iteration=iteration, loss=total / config.check_every, validation_loss=current)
-            kept = {f"now.{name}": value for name, value in modules.state_dict().items()}
-            kept |= {f"best.{name}": value for name, value in best.items()}
-            kept |= {"generator": torch.get_rng_state(), **optimizer_tensors(optimizer)}
-            run.save(kept, {"iteration": iteration, "lowest": lowest, "found at": found_at})
-            progress("iterations without a better loss", iteration - found_at, config.patience)
-        total = 0.0
-    modules.load_state_dict(best)
-    modules.eval()
-    return {"iterations": iteration, "best iteration": found_at, "validation loss": lowest}
+    plan = Plan(
+        name="training PAC-S",
+        steps=config.steps,
+        validate_every=config.validate_every,
+        monitor="validation_loss",
+        patience=config.patience,
+        keep_untrained=True,
+    )
+    fitted = Trainer(task, optimizer, run, plan, progress=progress, processes=processes).fit()
+    return {"steps": fitted.steps, "best step": fitted.best_step, "validation loss": fitted.best}
 
 
-def _inputs(train: Features, generated: Generated) -> dict[str, Vectors | None]:
-    return {
-        "pictures": train.pictures,
-        "texts": train.texts,
-        "new pictures": generated.pictures,
-        "new captions": generated.captions,
-    }
-
-
-def _loss(
-    modules: nn.ModuleDict,
-    data: Mapping[str, Tensor],
-    rows: Tensor,
-    captions: Tensor,
-    scale: float,
+def train(
+    images: Path,
+    captions: Path,
+    more_captions: Sequence[Path],
+    output: Path,
     config: PacConfig,
-    processes: _Processes,
-) -> Tensor:
-    """Eq. 3 over the whole batch; every process encodes its share of it. A missing positive drops its pair only."""
-
-    def encoded(side: str, features: Tensor) -> Tensor:
-        mine = torch.arange(len(features)).tensor_split(processes.count)[processes.rank]
-        return processes.gather(modules[side](features[mine]))
-
-    pictures, texts = encoded("image", data["pictures"][rows]), encoded("text", data["texts"][captions])
-    loss = symmetric_loss(pictures, texts, scale)
-    for name, side, partners, weight in (
-        ("new pictures", "image", texts, config.lambda_v),
-        ("new captions", "text", pictures, config.lambda_t),
-    ):
-        if name in data:
-            features = data[name][rows]
-            there = features.isfinite().all(dim=1)
-            if there.sum() > 1:
-                made = encoded(side, torch.where(there[:, None], features, 0))
-                loss = loss + weight * symmetric_loss(made[there], partners[there], scale)
-    return loss
-
-
-def validation_loss(modules: nn.ModuleDict, val: Features, scale: float, batch: int) -> float:
-    """Eq. 2 on the validation pictures, each with its first caption, in batches of the training size."""
-    losses, sizes = [], []
-    mode = modules.training
-    modules.eval()
-    with torch.no_grad():
-        for start in range(0, len(val.names), batch):
-            rows = np.arange(start, min(start + batch, len(val.names)))
-            texts = np.array([val.captions[row][0] for row in rows])
-            pictures = modules["image"](torch.from_numpy(val.pictures[rows]))
-            losses.append(float(symmetric_loss(pictures, modules["text"](torch.from_numpy(val.texts[texts])), scale)))
-            sizes.append(len(rows))
-    modules.train(mode)
-    return float(np.average(losses, weights=sizes))
-
-
-@dataclass(frozen=True)
-class _Processes:
-    """The processes that torchrun started, or this one alone."""
-
-    rank: int = 0
-    count: int = 1
-
-    @property
-    def first(self) -> bool:
-        return self.rank == 0
-
-    def gather(self, part: Tensor) -> Tensor:
-        """Every process's rows in order; gradients flow back to those who made them."""
-        if self.count == 1:
-            return part
-        from torch.distributed.nn.functional import all_gather
-
-        return torch.cat(all_gather(part))  # type: ignore[no-untyped-call]
+    *,
+    encoder: str = "embedded",
+    weights: str | None = None,
+    new_captions: str | None = None,
+    new_images: str | None = None,
+    features: Path | None = None,
+    allow_pickle: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Tune an encoder's projections and write `pac.safetensors` into the output folder."""
+    pairs = read_pairs(captions, more_captions)
+    facts = {"encoder": encoder, "weights": weights, "new captions": new_captions, "new images": new_images}
+    run = TrainingRun(output, {**asdict(config), **facts, "training pictures": len(pairs.train)})
+    clip: ClipEncoder | None = None
+    projections: Mapping[str, nn.Module]
+    if encoder == "embedded":
+        image, text, _ = read_heads(heads_path(weights or SHIPPED[0]))
+        projections = heads = head_projections(image, text)
+        scale = EmbeddedEncoder.scale
+    else:
+        loaded = load_clip(encoder, weights, allow_pickle=allow_pickle)
+        if not isinstance(loaded, ClipEncoder):
+            raise InputError(f"{encoder} cannot be tuned here", remedy="use embedded or a ViT backbone")
+        clip, projections, scale = loaded, clip_projections(loaded), float(loaded.model.logit_scale.exp())
+    frozen: FrozenEncoder = clip or Backbones()
+    folder = features or output / "features"
+    splits = load_features(frozen, pairs, images, folder, progress)
+    generated = Generated(
+        None if new_images is None else _new_pictures(frozen, pairs, images, folder, new_images, splits, progress),
+        None if new_captions is None else _new_captions(frozen, folder, new_captions, splits["train"], progress),
+    )
+    result = fit(projections, splits["train"], splits["val"], generated, scale, config, run, progress)
+    target = output / "pac.safetensors"
+    if clip is None:
+        save_heads(heads, target, "pac", {"config": asdict(config), **facts})
+    else:
+        _save_clip(clip, projections, target)
+    return {"weights": str(target), **result}
 
 
-def _join() -> _Processes:
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return _Processes()
-    from torch import distributed
+def _new_pictures(
+    frozen: FrozenEncoder,
+    pairs: Pairs,
+    images: Path,
+    folder: Path,
+    source: str,
+    splits: Mapping[str, Features],
+    progress: Progress,
+) -> Vectors:
+    """Return v' of every training picture: a changed crop, or the picture that was drawn for one of its captions."""
+    names = splits["train"].names
+    vectors = np.full_like(splits["train"].pictures, np.nan)
+    kind, _, number = source.partition("-")
+    if kind == "crops" and (number.isdigit() or not number):
+        cropped = names[: int(number)] if number else names
+        vectors[: len(cropped)] = picture_features(frozen, images, cropped, folder / "crops", progress, changed_picture)
+        return vectors
+    drawn = read_generated(Path(source) / "pictures.jsonl", "image")
+    files = [next((drawn[text] for text in pairs.train[name] if drawn.get(text)), "") for name in names]
+    rows = [row for row, file in enumerate(files) if file]
+    if not rows:
+        raise InputError("holds no picture drawn for a training caption", where=source)
+    vectors[rows] = picture_features(frozen, Path(source), [files[row] for row in rows], folder / "drawn", progress)
+    return vectors
 
-    if not distributed.is_initialized():
-        distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    return _Processes(distributed.get_rank(), distributed.get_world_size())
+
+def _new_captions(frozen: FrozenEncoder, folder: Path, source: str, train: Features, progress: Progress) -> Vectors:
+    """Return t' of every training picture: a caption retrieved from the other half, or the captioner's."""
+    if source == "retrieved":
+        return train.texts[retrieved_captions(train.pictures, train.texts, train.captions, train.names)]
+    written = read_generated(Path(source), "caption")
+    missing = next((name for name in train.names if name not in written), None)
+    if missing is not None:
+        raise InputError(f"has no caption of {missing}", where=source)
+    texts = caption_features(frozen, list(written.values()), folder / "new-captions.safetensors", progress)
+    return np.stack([texts[written[name]] for name in train.names])
 
 
-def _average_gradients(parameters: list[nn.Parameter], processes: _Processes) -> None:
-    """Each process holds the gradient through its own rows, counted once per process: sum and divide."""
-    if processes.count == 1:
-        return
-    from torch import distributed
-
-    for parameter in parameters:
-        if parameter.grad is not None:
-            distributed.all_reduce(parameter.grad)
-            parameter.grad /= processes.count
+def _save_clip(clip: ClipEncoder, projections: Mapping[str, nn.Module], path: Path) -> None:
+    """Write the whole model with its new projections, in the key layout of the published PAC-S checkpoints."""
+    state = dict(clip.model.state_dict())
+    for side, name in (("image", "visual_projection"), ("text", "text_projection")):
+        state[f"{name}.weight"] = projections[side].state_dict()["weight"]
+    openai = from_hub({key: value for key, value in state.items() if not key.endswith("position_ids")}, "openai")
+    with atomic_path(path) as temporary:
+        save_file({key: value.contiguous().clone() for key, value in openai.items()}, temporary)

@@ -8,12 +8,14 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from caplens.core.errors import InputError
+from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.base import ahead, length_batches
 from caplens.storage.atomic import atomic_path
@@ -22,18 +24,18 @@ from caplens.vision.images import open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Progress = Callable[[str, int, int], None]
 PICTURES_PER_FILE = 256
+PICTURES_AT_ONCE = 4
 
 
-class FrozenSight(Protocol):
-    """What makes features of pictures."""
+class FrozenImageEncoder(Protocol):
+    """What turns pictures into features."""
 
     def pixels(self, image: Image) -> Vectors: ...
     def image_features(self, batch: Vectors) -> Vectors: ...
 
 
-class Frozen(FrozenSight, Protocol):
+class FrozenEncoder(FrozenImageEncoder, Protocol):
     """Towers up to the layer that is trained: CLIP before its projections, the embedded encoder before its heads."""
 
     def tokenize(self, text: str) -> tuple[list[int], bool]: ...
@@ -77,7 +79,7 @@ def read_pairs(captions: str | os.PathLike[str], more: Sequence[str | os.PathLik
 
 
 def photo_number(name: str) -> str:
-    """The number of a Flickr photo, by which the data sets that use it agree.
+    """Return the number of a Flickr photo, by which the data sets that use it agree.
 
     >>> photo_number("1000268201_693b08cb0e.jpg") == photo_number("1000268201.jpg")
     True
@@ -98,19 +100,19 @@ def _read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     )
     if not shape:
         raise InputError('is not {picture: {"split": ..., "captions": [...]}}', where=where)
-    made: dict[str, dict[str, Any]] = table
-    return made
+    checked: dict[str, dict[str, Any]] = table
+    return checked
 
 
 def picture_features(
-    frozen: FrozenSight,
+    frozen: FrozenImageEncoder,
     images: Path,
     names: Sequence[str],
     folder: Path,
-    progress: Progress,
+    progress: Progress = silent,
     change: Callable[[Image, str], Image] = lambda image, name: image,
 ) -> Vectors:
-    """Features of pictures, kept in `folder` in pieces: an interrupted run goes on where it was.
+    """Return features of pictures, kept in `folder` in pieces: an interrupted run goes on where it was.
 
     `change` may turn an opened picture, known by its name, into another.
     """
@@ -119,6 +121,7 @@ def picture_features(
 
     parts = []
     for start in range(0, len(names), PICTURES_PER_FILE):
+        progress("features of pictures", start, len(names))
         part = list(names[start : start + PICTURES_PER_FILE])
         path = folder / f"{start:06d}.safetensors"
         if path.is_file():
@@ -127,38 +130,40 @@ def picture_features(
                     parts.append(file.get_tensor("features").astype(np.float32))
                     continue
         rows: list[Vectors] = []
-        waiting = ahead(lambda name: frozen.pixels(change(open_image(images / name), name)), part, depth=16)
-        batch: list[Vectors] = []
-        for pixels in waiting:
-            batch.append(pixels)
-            if len(batch) == 4 or len(rows) * 4 + len(batch) == len(part):
-                rows.append(frozen.image_features(np.stack(batch)))
-                batch = []
+        decoded = ahead(lambda name: frozen.pixels(change(open_image(images / name), name)), part, depth=16)
+        while batch := list(islice(decoded, PICTURES_AT_ONCE)):
+            rows.append(frozen.image_features(np.stack(batch)))
+            progress("features of pictures", start + PICTURES_AT_ONCE * (len(rows) - 1) + len(batch), len(names))
         features = np.concatenate(rows).astype(np.float16)
         with atomic_path(path) as temporary:
             save_file({"features": features}, temporary, metadata={"names": json.dumps(part)})
         parts.append(features.astype(np.float32))
-        progress("pictures", min(start + PICTURES_PER_FILE, len(names)), len(names))
+    progress("features of pictures", len(names), len(names))
     return np.concatenate(parts)
 
 
-def caption_features(frozen: Frozen, texts: Sequence[str], path: Path, progress: Progress) -> dict[str, Vectors]:
-    """Features of distinct captions, encoded in order of length and kept in `path`."""
+def caption_features(
+    frozen: FrozenEncoder, texts: Sequence[str], path: Path, progress: Progress = silent
+) -> dict[str, Vectors]:
+    """Return features of distinct captions, encoded in order of length and kept in `path`."""
     from safetensors import safe_open
     from safetensors.numpy import save_file
 
     distinct = sorted(set(texts))
+    progress("features of captions", 0, len(distinct))
     key = hashlib.sha256("\n".join(distinct).encode("utf-8", "surrogatepass")).hexdigest()
     if path.is_file():
         with safe_open(path, "np") as file:
             if file.metadata()["texts"] == key:
+                progress("features of captions", len(distinct), len(distinct))
                 return dict(zip(distinct, file.get_tensor("features").astype(np.float32), strict=True))
     ids = [tuple(frozen.tokenize(text)[0]) for text in distinct]
-    found: dict[tuple[int, ...], Vectors] = {}
+    vectors: dict[tuple[int, ...], Vectors] = {}
     for batch in length_batches(sorted(set(ids), key=lambda one: (len(one), one))):
-        found.update(zip(batch, frozen.caption_features(batch), strict=True))
-        progress("captions", len(found), len(distinct))
-    features = np.stack([found[one] for one in ids]).astype(np.float16)
+        vectors.update(zip(batch, frozen.caption_features(batch), strict=True))
+        progress("features of captions", len(vectors), len(distinct))
+    features = np.stack([vectors[one] for one in ids]).astype(np.float16)
     with atomic_path(path) as temporary:
         save_file({"features": features}, temporary, metadata={"texts": key})
+    progress("features of captions", len(distinct), len(distinct))
     return dict(zip(distinct, features.astype(np.float32), strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from caplens.core.errors import InputError
 from caplens.core.optional import require
+from caplens.core.progress import Progress
 from caplens.core.types import Vectors, unit
 from caplens.storage import weights
 from caplens.storage.atomic import atomic_path
@@ -25,24 +26,22 @@ from caplens.vision.images import open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Progress = Callable[[str, int, int], None]
-
 
 def read_generated(path: Path, value: str) -> dict[str, str]:
-    """`{"image" or "caption": ..., value: ...}` lines so far; a line torn by a kill is left out."""
-    made: dict[str, str] = {}
+    """Return the entries of a jsonl file so far, `value` by `key`; a line torn by a kill is left out."""
+    entries: dict[str, str] = {}
     if path.is_file():
         for line in path.read_text("utf-8").splitlines():
             try:
                 entry = json.loads(line)
-                made[entry["key"]] = entry[value]
+                entries[entry["key"]] = entry[value]
             except (ValueError, KeyError):
                 continue
-    return made
+    return entries
 
 
 def _append(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Whole lines, flushed to disk; a torn last line is closed first."""
+    """Write whole lines, flushed to disk; a torn last line is closed first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
     with path.open("a", encoding="utf-8") as file:
@@ -78,7 +77,7 @@ def generate_captions(
 
 
 def load_captioner(source: str) -> tuple[Any, Any]:
-    """A BLIP-class model and its processor, from the hub or a folder."""
+    """Return a BLIP-class model and its processor, from the hub or a folder."""
     purpose = "generating captions"
     model = require("transformers:BlipForConditionalGeneration", "torch", purpose=purpose)
     processor = require("transformers:AutoProcessor", purpose=purpose)
@@ -103,12 +102,12 @@ def generate_images(
     for text in left:
         number = zlib.crc32(text.encode("utf-8", "surrogatepass"))
         generator = torch.Generator().manual_seed(seed * 2**32 + number)
-        made = pipeline(text, num_inference_steps=steps, generator=generator)
-        flagged = bool(made.nsfw_content_detected and made.nsfw_content_detected[0])
+        drawn = pipeline(text, num_inference_steps=steps, generator=generator)
+        flagged = bool(drawn.nsfw_content_detected and drawn.nsfw_content_detected[0])
         name = "" if flagged else f"{number:08x}.jpg"
         if name:
             with atomic_path(output / name) as temporary:
-                made.images[0].save(temporary, "JPEG", quality=95)
+                drawn.images[0].save(temporary, "JPEG", quality=95)
         _append(table, [{"key": text, "image": name, "flagged": flagged}])
         done[text] = name
         progress("pictures", len(done), len(set(captions)))
@@ -116,7 +115,7 @@ def generate_images(
 
 
 def load_generator(source: str) -> Any:
-    """A Stable-Diffusion-class pipeline, from the hub or a folder, safety checker on."""
+    """Return a Stable-Diffusion-class pipeline, from the hub or a folder, safety checker on."""
     purpose = "generating pictures"
     pipeline = require("diffusers:StableDiffusionPipeline", "torch", "transformers", purpose=purpose)
     return pipeline.from_pretrained(weights.require(source, purpose=purpose))
@@ -125,24 +124,24 @@ def load_generator(source: str) -> Any:
 def retrieved_captions(
     pictures: Vectors, texts: Vectors, captions: Sequence[np.ndarray], names: Sequence[str]
 ) -> list[int]:
-    """For every picture a caption of its nearest picture in the other half: the row of that caption in `texts`.
+    """Return for every picture a caption of its nearest one in the other half: the row of that caption in `texts`.
 
     Halves are set by name, so that no picture finds itself. Of the neighbor's captions the most typical one is taken:
     the one closest to the others.
     """
     half = np.array([zlib.crc32(name.encode()) & 1 for name in names], bool)
-    seen, read = unit(pictures), unit(texts)
-    typical = [int(rows[np.argmax(read[rows] @ read[rows].mean(axis=0))]) for rows in captions]
-    found = np.zeros(len(names), np.int64)
+    picture_units, text_units = unit(pictures), unit(texts)
+    typical = [int(rows[np.argmax(text_units[rows] @ text_units[rows].mean(axis=0))]) for rows in captions]
+    nearest = np.zeros(len(names), np.int64)
     for side in (False, True):
         here, there = np.flatnonzero(half == side), np.flatnonzero(half != side)
         if len(there):
-            found[here] = there[np.argmax(seen[here] @ seen[there].T, axis=1)]
-    return [typical[index] for index in found]
+            nearest[here] = there[np.argmax(picture_units[here] @ picture_units[there].T, axis=1)]
+    return [typical[index] for index in nearest]
 
 
 def changed_picture(image: Image, name: str) -> Image:
-    """Another crop, perhaps mirrored, in other light; always the same for the same name."""
+    """Return another crop, perhaps mirrored, in other light; always the same for the same name."""
     from PIL import Image as Pillow
     from PIL import ImageEnhance, ImageOps
 

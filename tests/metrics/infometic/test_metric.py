@@ -25,7 +25,7 @@ from tests.encoders.random_clip import random_encoder
 from caplens.metrics.infometic.inference import TEXT_LENGTH, tokenize_words
 from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.text.words import split_words
-from caplens.training.infometic_network import InfoMeticNetwork
+from caplens.training.infometic.network import InfoMeticNetwork
 from caplens.vision.regions import GridProposer, choose_regions
 
 pytestmark = pytest.mark.usefixtures("own_cache")

@@ -5,7 +5,7 @@ paper and follow the released code: one LayerNorm serves the outputs of the intr
 scoring attention is not divided by √d. A network narrower than its encoder has one tensor more, `projection`: a fixed
 affine map (its last row is the shift) of the encoder's unit vectors to the network's width, before everything else.
 
-It runs in numpy; `caplens.training.infometic_network` is the same network in torch, to be trained.
+It runs in numpy; `caplens.training.infometic.network` is the same network in torch, to be trained.
 """
 
 from __future__ import annotations

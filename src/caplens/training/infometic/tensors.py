@@ -1,10 +1,9 @@
-"""What InfoMetIC's losses read, as tensors: pictures, captions, polluted captions and labels of one split."""
+"""What InfoMetIC's losses read, as tensors: pictures, captions, corrupted captions and labels of one split."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,14 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from caplens.core.types import Vectors, unit
-
-if TYPE_CHECKING:
-    from caplens.training.grounded import Captions, Ints, Pictures
-    from caplens.training.infometic import InfoMeticConfig
-    from caplens.training.infometic_network import InfoMeticNetwork
+from caplens.training.infometic.config import InfoMeticConfig
+from caplens.training.infometic.data import Captions, Ints, Split
+from caplens.training.infometic.network import InfoMeticNetwork
 
 MOST_WORDS = 32
 CONSTANT = 2.0
+"""The size of the projection's constant column."""
+ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,9 @@ class CaptionTensors:
     wrong: Tensor
     """(captions, words): the word that was put in another's place."""
     wholes: Tensor
+    """Vectors of whole captions, projected."""
     encoded: Tensor
+    """The same as the encoder gives them."""
     owner: Tensor
     semantic_counts: Tensor
 
@@ -52,27 +53,29 @@ class SplitTensors:
     encoded_images: Tensor
     """Whole pictures as the encoder gives them, for its cosine."""
     captions: CaptionTensors
-    polluted: CaptionTensors
+    corrupted: CaptionTensors
     mentioned: Tensor
     """(captions, 1 + regions + 1): regions that a caption mentions, by weak label."""
-    listed: list[Ints]
+    captions_of: list[Ints]
     """Rows of every picture's captions."""
-    said: Tensor
+    caption_sums: Tensor
     """(pictures, width of the encoder): the sum of its captions' unit vectors."""
     neighbors: Ints
     """(pictures, nearest): similar pictures."""
 
 
-def caption_tensors(captions: Captions, rows: Ints, fusion: InfoMeticNetwork) -> CaptionTensors:
-    """As tensors, whole vectors projected."""
+def caption_tensors(captions: Captions, rows: Ints, network: InfoMeticNetwork) -> CaptionTensors:
+    """Return captions as tensors; `rows` are those of their tokens in the token table."""
     words = np.full(rows.shape, MOST_WORDS)
     right = np.zeros((len(rows), MOST_WORDS), bool)
     wrong = np.zeros_like(right)
-    for row, (text, found, changed) in enumerate(zip(captions.pieces, captions.words, captions.changed, strict=True)):
-        places = np.array(text.words)
+    for row, (pieces, tagged, changed) in enumerate(
+        zip(captions.pieces, captions.words, captions.changed, strict=True)
+    ):
+        places = np.array(pieces.words)
         words[row, : len(places)] = np.where((places >= 0) & (places < MOST_WORDS), places, MOST_WORDS)
         kept = {int(place) for place in places if 0 <= place < MOST_WORDS}
-        right[row, [place for place in kept if found[place].semantic and place != changed]] = True
+        right[row, [place for place in kept if tagged[place].semantic and place != changed]] = True
         wrong[row, [place for place in kept if place == changed]] = True
     return CaptionTensors(
         torch.from_numpy(rows),
@@ -80,25 +83,19 @@ def caption_tensors(captions: Captions, rows: Ints, fusion: InfoMeticNetwork) ->
         torch.from_numpy(words),
         torch.from_numpy(right),
         torch.from_numpy(wrong),
-        fusion.project(torch.from_numpy(captions.vectors)),
+        network.project(torch.from_numpy(captions.vectors)),
         torch.from_numpy(captions.vectors),
         torch.from_numpy(captions.owner),
         torch.from_numpy(captions.semantic_counts),
     )
 
 
-def make_split_tensors(
-    pictures: Pictures,
-    captions: Captions,
-    rows: Ints,
-    polluted: Captions,
-    polluted_rows: Ints,
-    mentioned: np.ndarray[Any, np.dtype[np.bool_]],
-    fusion: InfoMeticNetwork,
-    config: InfoMeticConfig,
+def split_tensors(
+    split: Split, rows: Ints, corrupted_rows: Ints, network: InfoMeticNetwork, config: InfoMeticConfig
 ) -> SplitTensors:
-    """Everything the losses read, projected once: the projection is fixed."""
-    vectors = fusion.project(torch.from_numpy(pictures.vectors))
+    """Return everything the losses read, projected once: the projection is fixed."""
+    pictures, captions = split.pictures, split.captions
+    vectors = network.project(torch.from_numpy(pictures.vectors))
     regions = vectors.clone()
     if not config.whole_image:
         regions[:, 0] = 0
@@ -108,9 +105,9 @@ def make_split_tensors(
         torch.from_numpy(pictures.regions),
         vectors[:, 0],
         torch.from_numpy(pictures.vectors[:, 0]),
-        caption_tensors(captions, rows, fusion),
-        caption_tensors(polluted, polluted_rows, fusion),
-        torch.from_numpy(mentioned),
+        caption_tensors(captions, rows, network),
+        caption_tensors(split.corrupted, corrupted_rows, network),
+        torch.from_numpy(split.mentioned),
         [np.flatnonzero(captions.owner == number) for number in range(len(pictures.names))],
         torch.zeros(len(pictures.names), captions.vectors.shape[1]).index_add_(
             0, torch.from_numpy(captions.owner), functional.normalize(torch.from_numpy(captions.vectors), dim=-1)
@@ -120,18 +117,18 @@ def make_split_tensors(
 
 
 def nearest(vectors: Vectors, most: int) -> Ints:
-    """The most similar others of every vector."""
+    """Return the most similar others of every vector."""
     rows = unit(vectors).astype(np.float32)
-    found = []
-    for start in range(0, len(rows), 1024):
-        similar = rows[start : start + 1024] @ rows.T
-        similar[np.arange(len(similar)), start + np.arange(len(similar))] = -2
-        found.append(np.argsort(-similar, axis=1, kind="stable")[:, :most])
-    return np.concatenate(found)
+    neighbors = []
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        similarity = rows[start : start + ROWS_AT_ONCE] @ rows.T
+        similarity[np.arange(len(similarity)), start + np.arange(len(similarity))] = -2
+        neighbors.append(np.argsort(-similarity, axis=1, kind="stable")[:, :most])
+    return np.concatenate(neighbors)
 
 
 def principal_projection(vectors: Vectors, width: int) -> Tensor:
-    """The directions in which unit vectors lie most (no centring: cosines are to survive), and one constant.
+    """Return the directions in which unit vectors lie most (no centering: cosines are to survive), and one constant.
 
     Scaled so that a vector's numbers are of size one. Attention has no bias, so without a constant it could not prefer
     the null region, or nouns, whatever the picture; CLIP's vectors have one in them, the embedded encoder's have not.
@@ -140,7 +137,14 @@ def principal_projection(vectors: Vectors, width: int) -> Tensor:
     _, directions = np.linalg.eigh(rows.T @ rows)
     chosen = directions[:, ::-1][:, : width - 1]
     chosen = chosen * np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(width - 1)])
-    made = np.zeros((vectors.shape[1] + 1, width), np.float32)
-    made[:-1, :-1] = chosen * math.sqrt(width)
-    made[-1, -1] = CONSTANT
-    return torch.from_numpy(made)
+    projection = np.zeros((vectors.shape[1] + 1, width), np.float32)
+    projection[:-1, :-1] = chosen * math.sqrt(width)
+    projection[-1, -1] = CONSTANT
+    return torch.from_numpy(projection)
+
+
+def projection_samples(train: Split, tokens: Vectors) -> Vectors:
+    """Return vectors of all kinds that the projection has to keep apart, as many of each."""
+    kinds = [train.pictures.vectors[:, 0], train.pictures.vectors[:, 1:-1].reshape(-1, tokens.shape[1])]
+    kinds += [train.captions.vectors, tokens]
+    return np.concatenate([unit(kind[:: max(1, len(kind) // 4000)]).astype(np.float32) for kind in kinds])
