@@ -11,7 +11,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    CaptionColumn,
     Encoder,
+    IdColumn,
+    ImageColumn,
     Images,
     Metrics,
     Options,
@@ -39,6 +42,9 @@ def command(
     references: References = None,
     images: Images = None,
     videos: Videos = None,
+    caption_column: CaptionColumn = None,
+    image_column: ImageColumn = None,
+    id_column: IdColumn = None,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -52,10 +58,18 @@ def command(
 ) -> None:
     """Compare systems: intervals, paired bootstrap and approximate randomization against the first one."""
     from caplens.evaluation.compare import SIGNIFICANT, compare
-    from caplens.readers import read_captions
+    from caplens.readers import read
 
     systems = {
-        name: read_captions(path, references, images, videos)
+        name: read(
+            path,
+            references,
+            images,
+            videos,
+            caption_column=caption_column,
+            image_column=image_column,
+            id_column=id_column,
+        )
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
     asked = split_names(metrics)
