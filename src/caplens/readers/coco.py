@@ -111,18 +111,17 @@ def _dataset(stream: JsonStream, keys: Iterator[str], choice: ColumnChoice) -> I
 
 def _annotation(record: Record, file_names: dict[Any, Any], choice: ColumnChoice) -> Row:
     """One caption of a picture: its own id stands beside the picture's, and the picture's is what others name."""
-    fields = dict(record.fields)
+    fields = record.fields
     image_id = fields.get("image_id")
     if isinstance(image_id, str | int):
         fields["id"] = image_id
-        fields["image"] = file_names.get(image_id)
-    record.fields = fields
+        fields["image"] = file_names.get(image_id) or fields.get("image")
     return record.row(choice)
 
 
 def _karpathy(record: Record, choice: ColumnChoice) -> Row:
     """A picture with its sentences; it is called by its COCO number where it has one, else by its file name."""
-    fields = dict(record.fields)
+    fields = record.fields
     sentences = fields.pop("sentences")
     if not isinstance(sentences, list) or not all(isinstance(entry, dict) for entry in sentences):
         raise InputError(f"sentences must be a list of objects, not {shown(sentences)}", where=record.place)
@@ -130,5 +129,4 @@ def _karpathy(record: Record, choice: ColumnChoice) -> Row:
     folder, name = fields.get("filepath"), fields.get("filename")
     if isinstance(folder, str) and isinstance(name, str):
         fields["image"] = f"{folder}/{name}"
-    record.fields = fields
     return record.row(choice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -70,7 +70,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def find_columns(names: Iterable[str], choice: ColumnChoice, where: str) -> Columns:
+def find_columns(names: Sequence[str], choice: ColumnChoice, where: str) -> Columns:
     """The columns of a table or record whose columns have these names; `where` is for messages.
 
     >>> columns = find_columns(["Filename", "Alt Text"], ColumnChoice(), "alt.csv")

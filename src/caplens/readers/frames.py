@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from caplens.core.errors import InputError
@@ -39,7 +38,7 @@ def read(source: Any, choice: ColumnChoice, limits: ReadLimits) -> Iterator[Row]
     columns = table_columns([str(name) for name in names], choice, where)
     cells_of = _dataset_cells if _is_dataset(source) else _pandas_cells
     for number, cells in enumerate(cells_of(source, columns.names), 1):
-        yield table_record(cells, columns, f"{where}, row {number}", number, Path(), limits).row_of(columns)
+        yield table_record(cells, columns, f"{where}, row {number}", number, "", limits).row_of(columns)
 
 
 def _pandas_cells(frame: Any, names: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -103,7 +103,7 @@ def _sniffed(source: Source) -> str:
     first, _, rest = text.partition(b"\n")
     try:
         fields = parse(first.decode("utf-8"), source.name, source.limits)
-        columns = find_columns(fields, ColumnChoice(), source.name)
+        columns = find_columns(list(fields), ColumnChoice(), source.name)
     except (InputError, UnicodeDecodeError):
         return ".jsonl" if rest.lstrip().startswith(b"{") else ".json"
     # One object alone is a row if it has a caption, else {id: caption}.

@@ -69,7 +69,7 @@ def _rows(source: Source, choice: ColumnChoice) -> Iterator[Row]:
                     total, longest = _text_bytes(column)
                     source.budget.check_field(longest, "one value", f"{source.name}, after row {number}")
                     source.budget.spend_bytes(total)
-                for cells in batch.to_pylist():
+                for cells in _without_dictionaries(batch).to_pylist():
                     number += 1
                     source.budget.spend_row()
                     place = f"{source.name}, row {number}"
@@ -127,6 +127,28 @@ def _text_bytes(array: Any) -> tuple[int, int]:
     if types.is_list(kind) or types.is_large_list(kind):
         return _text_bytes(array.flatten())
     return array.nbytes, 0
+
+
+def _without_dictionaries(batch: Any) -> Any:
+    """The same values written out, which Python takes over many times faster."""
+    import pyarrow
+
+    columns = [column.cast(_plain_type(column.type)) for column in batch.columns]
+    return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _plain_type(kind: Any) -> Any:
+    import pyarrow
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return kind.value_type
+    if types.is_list(kind) or types.is_large_list(kind):
+        values = kind.value_field.with_type(_plain_type(kind.value_type))
+        return pyarrow.list_(values) if types.is_list(kind) else pyarrow.large_list(values)
+    if types.is_struct(kind):
+        return pyarrow.struct([entry.with_type(_plain_type(entry.type)) for entry in kind])
+    return kind
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,34 +39,27 @@ class Row:
 class Record:
     """Named values and where they stand."""
 
-    fields: Mapping[str, Any]
+    fields: dict[Any, Any]
     place: str
     number: int
     """Counts from 1; the id of a row that has none."""
-    folder: Path
+    folder: str
     """Where the paths of pictures start."""
 
     def row(self, choice: ColumnChoice) -> Row:
         """The row of a record whose columns are known by their names alone; null means not given."""
-        names = [name for name, value in self.fields.items() if value is not None]
+        names = tuple([name for name, value in self.fields.items() if value is not None])
         return self.row_of(find_columns(names, choice, self.place))
 
     def row_of(self, columns: Columns) -> Row:
         """The row of a record with these columns."""
-
-        def value_of(name: str | None) -> Any:
-            return None if name is None else self.fields.get(name)
-
-        caption, references, image = (value_of(name) for name in (columns.caption, columns.references, columns.image))
-        if references is None:
-            numbered = [self.fields.get(name) for name in columns.numbered_references]
+        value_of = self.fields.get
+        caption, references, image = value_of(columns.caption), value_of(columns.references), value_of(columns.image)
+        if references is None and columns.numbered_references:
+            numbered = map(value_of, columns.numbered_references)
             references = [text for text in numbered if text is not None] or None
-        row_id = value_of(columns.id)
-        if row_id is None:
-            named = image.get("path") if isinstance(image, Mapping) else image
-            row_id = Path(named).stem if isinstance(named, str) and not is_data_address(named) else None
-        id_text = str(self.number) if row_id is None else _id_text(row_id, self.place)
-        group = value_of(columns.group)
+        row_id, group = value_of(columns.id), value_of(columns.group)
+        id_text = _id_from(image, self.number) if row_id is None else _id_text(row_id, self.place)
         place = f"{self.place}, id {shortened(id_text)}"
         if caption is None and references is None:
             raise InputError(
@@ -75,7 +67,7 @@ class Record:
                 where=place,
                 remedy="name the columns id, caption, references, image or video, or choose with --caption-column",
             )
-        several = isinstance(caption, Sequence) and not isinstance(caption, str | bytes)
+        several = isinstance(caption, list | tuple)
         return Row(
             id=id_text,
             place=place,
@@ -86,6 +78,12 @@ class Record:
             video=media_of(value_of(columns.video), "video", self.folder, place),
             group=None if group is None else _id_text(group, place),
         )
+
+
+def _id_from(image: object, number: int) -> str:
+    """The id of a row that has none: its picture's name without the suffix, or the number of the row."""
+    path = image.get("path") if isinstance(image, dict) else getattr(image, "path", image)
+    return Path(path).stem if isinstance(path, str) and path and not is_data_address(path) else str(number)
 
 
 def _id_text(value: object, place: str) -> str:
@@ -116,8 +114,10 @@ def check_texts(value: object, what: str, place: str) -> list[str]:
     """A list of texts; one string stands for a list of one."""
     if isinstance(value, str):
         return [check_text(value, f"the {what}", place)]
-    if not isinstance(value, Sequence):
+    if not isinstance(value, list | tuple):
         raise InputError(f"{what}s must be a list of strings, not {_kind(value)} ({shown(value)})", where=place)
+    if all(type(text) is str and text.isascii() for text in value):
+        return list(value)
     return [check_text(text, f"{what} {number}", place) for number, text in enumerate(value, 1)]
 
 
@@ -140,13 +140,15 @@ def split_references(cell: str, place: str, limits: ReadLimits) -> list[str]:
     return [text.strip() for text in re.split(r"[|\n]", cell) if text.strip()] or [cell.strip()]
 
 
-def media_of(value: object, what: str, folder: Path, place: str) -> Media | None:
+def media_of(value: object, what: str, folder: str, place: str) -> Media | None:
     """A picture or video as files give it: a path relative to the file, a URL, bytes, or Hugging Face's two of them."""
+    if value is None:
+        return None
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if value is None or isinstance(value, BinarySource):
+    if not isinstance(value, str) and isinstance(value, BinarySource):
         return value
-    if isinstance(value, Mapping) and ("bytes" in value or "path" in value):
+    if isinstance(value, dict) and ("bytes" in value or "path" in value):
         data, path = value.get("bytes"), value.get("path")
         if data is None:
             return media_of(path, what, folder, place)
@@ -157,7 +159,7 @@ def media_of(value: object, what: str, folder: Path, place: str) -> Media | None
         raise InputError(f"{what} must be a path, not {_kind(value)} ({shown(value)})", where=place)
     if is_data_address(value):
         return from_data_address(value, f"{place}, {what}")
-    return value if "://" in value else os.fspath(folder / value)
+    return value if "://" in value else os.path.join(folder, value)
 
 
 _REPR = reprlib.Repr()

@@ -42,15 +42,12 @@ class Source:
         self.pipes = pipes
         self.given_open = self.path == STANDARD_INPUT or _OPEN_DESCRIPTOR.fullmatch(self.path) is not None
         self.name = "standard input" if self.path == STANDARD_INPUT else self.path
+        self.folder = "" if self.given_open else os.path.dirname(self.path)
+        """Where paths named in the file start."""
         self.limits = limits or ReadLimits.from_environment()
         self.budget = Budget(self.limits, self.name)
         self._stream: io.BufferedReader | None = None
         self._opened: list[BinaryIO] = []
-
-    @property
-    def folder(self) -> Path:
-        """Where paths named in the file start."""
-        return Path() if self.given_open else Path(self.path).parent
 
     @property
     def suffix(self) -> str:

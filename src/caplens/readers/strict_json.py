@@ -43,15 +43,15 @@ def parse(text: str, where: str, limits: ReadLimits) -> Any:
         raise InputError(f"not json: {error.msg} at {line}column {error.colno}", where=where) from None
     except (RecursionError, ValueError, _DuplicateKey) as error:
         raise _refusal(error, where, limits) from None
-    check_depth(value, text.count("[") + text.count("{"), where, limits)
+    # Few brackets cannot be deep, and counting them is quicker than looking inside.
+    if text.count("[") + text.count("{") > limits.depth and _is_deeper(value, limits.depth):
+        raise _too_deep(where, limits)
     return value
 
 
-def check_depth(value: Any, brackets: int, where: str, limits: ReadLimits) -> None:
-    """Refuse values nested too deeply; `brackets` is how many there are, and few cannot be deep."""
-    if brackets <= limits.depth:
-        return
-    level, depth = [value], 0
+def _is_deeper(value: Any, most: int) -> bool:
+    """Whether more than this many lists and objects stand inside each other."""
+    level, depth = [value], 1
     while level := [
         child
         for parent in level
@@ -59,13 +59,18 @@ def check_depth(value: Any, brackets: int, where: str, limits: ReadLimits) -> No
         if isinstance(child, dict | list)
     ]:
         depth += 1
-        if depth >= limits.depth:
-            raise limits.exceeded("depth", "lists and objects are nested too deeply", where)
+        if depth > most:
+            return True
+    return False
+
+
+def _too_deep(where: str, limits: ReadLimits) -> InputError:
+    return limits.exceeded("depth", "lists and objects are nested too deeply", where)
 
 
 def _refusal(error: Exception, where: str, limits: ReadLimits) -> InputError:
     if isinstance(error, RecursionError):
-        return limits.exceeded("depth", "lists and objects are nested too deeply", where)
+        return _too_deep(where, limits)
     if isinstance(error, _DuplicateKey):
         key = error.args[0]
         return InputError(f"the key {key[:60]!r} stands twice in one object", where=where, remedy="keep one of them")
@@ -122,7 +127,8 @@ class JsonStream:
                 raise _refusal(error, self.place(), self.source.limits) from None
             self.source.budget.check_field(len(self._text) - self._position, "one value", self.place())
         brackets = self._text.count("[", self._position, end) + self._text.count("{", self._position, end)
-        check_depth(value, brackets, self.place(), self.source.limits)
+        if brackets > self.source.limits.depth and _is_deeper(value, self.source.limits.depth):
+            raise _too_deep(self.place(), self.source.limits)
         self._position = end
         return value
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from caplens.core.errors import InputError
@@ -53,7 +52,7 @@ def table_columns(names: Sequence[str], choice: ColumnChoice, where: str) -> Col
 
 
 def table_record(
-    cells: dict[str, Any], columns: Columns, place: str, number: int, folder: Path, limits: ReadLimits
+    cells: dict[str, Any], columns: Columns, place: str, number: int, folder: str, limits: ReadLimits
 ) -> Record:
     """A row of a table as named values: an empty cell is an empty caption, and in every other column "not given"."""
     fields = {name: cell for name, cell in cells.items() if cell not in ("", None) or name == columns.caption}
