@@ -183,9 +183,9 @@ def agreement_block(words: str) -> str:
 def signature_block(words: str) -> str:
     """What some metrics print as their signature on the example captions."""
     import caplens
-    from caplens.readers import read_captions
+    from caplens.readers import read
 
-    captions = read_captions(ROOT / "examples" / "captions.jsonl")
+    captions = read(ROOT / "examples" / "captions.jsonl")
     names, *options = words.split("; ")
     given: dict[str, Any] = dict(pair.split("=") for pair in options)
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.explain import Explanation, explain
 from caplens.evaluation.results import Report
 from caplens.metrics import list_metrics, load_metric
+from caplens.readers import ReadLimits, read
 
 __version__ = version("caplens")
 
@@ -19,6 +20,7 @@ __all__ = [
     "CaptionSet",
     "Comparison",
     "Explanation",
+    "ReadLimits",
     "Report",
     "Reward",
     "compare",
@@ -26,5 +28,6 @@ __all__ = [
     "explain",
     "list_metrics",
     "load_metric",
+    "read",
 ]
 del _report

@@ -13,7 +13,7 @@ from tools import docs_tables
 
 import caplens
 from caplens.metrics import find_metric, known_metrics
-from caplens.readers import read_captions
+from caplens.readers import read
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -173,7 +173,7 @@ def test_examples_run(kind: str, code: str, tmp_path: Path, monkeypatch: pytest.
         return
     path = tmp_path / f"captions.{ {'json': 'jsonl', 'csv': 'csv'}[kind] }"
     path.write_text(code, "utf-8")
-    assert caplens.evaluate(read_captions(path), metrics=["rouge-l"])["rouge-l"].score > 0
+    assert caplens.evaluate(read(path), metrics=["rouge-l"])["rouge-l"].score > 0
 
 
 def test_every_guide_that_can_shows_an_example_that_runs() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from caplens.core.errors import CaplensWarning, InputError
-from caplens.readers import read_captions, read_references
+from caplens.readers import read, read_references
 from caplens.readers.webdataset import TarMember
 
 CAPTIONS = {"1": "a dog runs", "2": "", "3": "ein Käfer, “rot”"}
@@ -112,18 +112,17 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_reads_alike(layout: Callable[[Path], tuple[Path, Path | None]], tmp_path: Path) -> None:
-    captions, references = layout(tmp_path)
-    read = read_captions(captions, references)
-    assert dict(zip(read.ids, read.candidates, strict=True)) == CAPTIONS
-    assert read.references is not None
-    assert dict(zip(read.ids, read.references, strict=True)) == REFERENCES
+    captions = read(*layout(tmp_path))
+    assert dict(zip(captions.ids, captions.candidates, strict=True)) == CAPTIONS
+    assert captions.references is not None
+    assert dict(zip(captions.ids, captions.references, strict=True)) == REFERENCES
 
 
 def test_tar_members_are_read_in_place_and_pickle(tmp_path: Path) -> None:
-    read = read_captions(webdataset(tmp_path)[0])
-    assert read.images is not None
+    captions = read(webdataset(tmp_path)[0])
+    assert captions.images is not None
     assert [p.name for p in tmp_path.iterdir()] == ["shard.tar"]
-    member = pickle.loads(pickle.dumps(read.images[2]))
+    member = pickle.loads(pickle.dumps(captions.images[2]))
     assert isinstance(member, TarMember)
     assert member.open().read() == b"picture 3"
 
@@ -135,21 +134,21 @@ def test_pictures_are_found_by_id_by_file_name_and_by_coco_number(tmp_path: Path
     for name in ("COCO_val2014_000000000001.jpg", "2.png"):
         (pictures / name).touch()
     expected = [str(pictures / "COCO_val2014_000000000001.jpg"), str(pictures / "2.png"), None]
-    assert read_captions(results, annotations, images=pictures).images == expected
-    assert read_captions(results, images=pictures).images == expected
+    assert read(results, annotations, images=pictures).images == expected
+    assert read(results, images=pictures).images == expected
     (pictures / "2.png").rename(pictures / "cat.png")
     (pictures / "COCO_val2014_000000000001.jpg").unlink()
     with pytest.raises(InputError, match="none of the 3 captions has a file here"):
-        read_captions(results, images=pictures)
+        read(results, images=pictures)
 
 
 def test_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.jsonl", '{"caption": "x", "image": "p/cat.jpg"}\n{"caption": "y", "image": "http://h/d.jpg"}'
     )
-    read = read_captions(path)
-    assert read.images == [str(tmp_path / "p/cat.jpg"), "http://h/d.jpg"]
-    assert read.ids == ["cat", "d"]
+    captions = read(path)
+    assert captions.images == [str(tmp_path / "p/cat.jpg"), "http://h/d.jpg"]
+    assert captions.ids == ["cat", "d"]
 
 
 def test_side_files(tmp_path: Path) -> None:
@@ -157,9 +156,13 @@ def test_side_files(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     for name in "abc":
         (tmp_path / f"{name}.txt").write_text(f"caption of {name}\n" if name != "b" else "")
-    read = read_captions(tmp_path)
-    assert dict(zip(read.ids, read.candidates, strict=True)) == {"a": "caption of a", "b": "", "c": "caption of c"}
-    assert read.videos == [None, None, str(tmp_path / "c.mp4")]
+    captions = read(tmp_path)
+    assert dict(zip(captions.ids, captions.candidates, strict=True)) == {
+        "a": "caption of a",
+        "b": "",
+        "c": "caption of c",
+    }
+    assert captions.videos == [None, None, str(tmp_path / "c.mp4")]
 
 
 def test_references_alone(tmp_path: Path) -> None:
@@ -170,7 +173,7 @@ def test_references_for_unknown_ids_are_named_and_left_out(tmp_path: Path) -> No
     captions = write(tmp_path / "c.json", {"1": "a dog"})
     references = write(tmp_path / "r.json", REFERENCES)
     with pytest.warns(CaplensWarning, match=r"r\.json: references for ids '2', '3' are left out"):
-        assert read_captions(captions, references).references == [REFERENCES["1"]]
+        assert read(captions, references).references == [REFERENCES["1"]]
 
 
 BAD_FILES = [
@@ -180,10 +183,14 @@ BAD_FILES = [
     ("cut.json", b'[{"image_id": 1, "caption": "a"', "line 1, column 32: not json"),
     ("cut.jsonl", b'{"id": 1, "caption": "a"}\n{"id": 2, "capt', r"cut.jsonl, row 2: not json"),
     ("array.jsonl", b"[1]", "row 1: each line must be an object"),
-    ("number.jsonl", b'{"id": "cat", "caption": 7}', r"row 1, id 'cat': the caption must be a string, not a int \(7\)"),
+    (
+        "number.jsonl",
+        b'{"id": "cat", "caption": 7}',
+        r"row 1, id 'cat': the caption must be a string, not a number \(7\)",
+    ),
     ("null.json", b'{"cat": null}', "id 'cat': the caption must be a string, not null"),
     ("twice.jsonl", b'{"id":1,"caption":"a"}\n{"id":"1","caption":"b"}', r"row 2, id '1': the same id as in .*row 1"),
-    ("twice.json", b'{"1": "a", "1": "b"}', "id '1' stands twice"),
+    ("twice.json", b'{"1": "a", "1": "b"}', "line 1: the key '1' stands twice"),
     ("refs.jsonl", b'{"id":1,"caption":"a","references":[1]}', "id '1': reference 1 must be a string"),
     ("refs.json", b'[{"id":1,"caption":"a","references":{"a":1}}]', "references must be a list of strings"),
     (
@@ -213,20 +220,20 @@ def test_bad_files_are_refused_with_their_place(name: str, content: bytes, messa
         pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read_captions(tmp_path / name)
+        read(tmp_path / name)
 
 
 def test_missing_things_are_named(tmp_path: Path) -> None:
     captions = write(tmp_path / "c.json", {"1": "a", "2": "b", "3": "c", "4": "d"})
     with pytest.raises(InputError, match=r"nowhere\.json: there is no such file"):
-        read_captions(tmp_path / "nowhere.json")
+        read(tmp_path / "nowhere.json")
     with pytest.raises(InputError, match="no such folder"):
-        read_captions(captions, images=tmp_path / "nowhere")
+        read(captions, images=tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"r\.json: no references for ids '2', '3', '4'; add references"):
-        read_captions(captions, write(tmp_path / "r.json", {"1": ["a"]}))
-    with pytest.raises(InputError, match="references but no caption to judge"):
-        read_captions(tmp_path / "r.json")
+        read(captions, write(tmp_path / "r.json", {"1": ["a"]}))
+    with pytest.raises(InputError, match="a list, not one caption to judge; give the captions first"):
+        read(tmp_path / "r.json")
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match="no captions in this folder"):
-        read_captions(empty)
+        read(empty)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,11 +12,14 @@ import numpy as np
 
 from caplens.bench.agreement import Correlation
 from caplens.bench.base import RatingSet, Task, number_units
-from caplens.bench.data import DataFolders, open_text
+from caplens.bench.data import DataFolders
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, RatingStatistic
 from caplens.core.captions import CaptionSet, media_name
 from caplens.core.errors import InputError
-from caplens.readers import read_captions
+from caplens.readers import read
+from caplens.readers.rows import shortened
+from caplens.readers.source import Source
+from caplens.readers.table import Table, refuse_repeated
 
 FIRST = frozenset({"1", "a", "first"})
 SECOND = frozenset({"2", "b", "second"})
@@ -50,49 +54,41 @@ class OwnRatings(RatingSet):
         self.references, self.images, self.videos = references, images, videos
 
     def load(self, data: DataFolders) -> Task:
-        rows, columns = _rows(self.ratings)
-        if "rating" in columns:
-            return self._rated(rows)
-        if "preference" in columns:
-            return self._preferred(rows)
-        raise InputError("neither a column 'rating' nor 'preference'", where=str(self.ratings))
+        kind, judgments = _judgments(self.ratings)
+        return self._rated(judgments) if kind == "rating" else self._preferred(judgments)
 
     def _read(self, path: Path) -> CaptionSet:
-        return read_captions(path, self.references, self.images, self.videos)
+        return read(path, self.references, self.images, self.videos)
 
-    def _rated(self, rows: list[dict[str, str]]) -> Task:
+    def _rated(self, judgments: list[_Judgment]) -> Task:
         if len(self.captions) > 1:
             raise InputError(
                 "ratings judge one file of captions", remedy="give one --captions, or a column 'preference'"
             )
         captions = self._read(self.captions[0] if self.captions else self.ratings)
-        places = {name: place for place, name in enumerate(captions.ids)}
-        chosen, values = [], []
-        for number, row in enumerate(rows, start=1):
-            where = f"{self.ratings}, row {number}, id {row['id']!r}"
-            if row["id"] not in places:
-                raise InputError("no caption has this id", where=where)
-            try:
-                values.append(float(row["rating"]))
-            except ValueError:
-                raise InputError(f"the rating is no number: {row['rating']!r}", where=where) from None
-            chosen.append(places[row["id"]])
-        units, count = number_units(_image(captions, place) for place in chosen)
+        row_of = {name: row for row, name in enumerate(captions.ids)}
+        rows, ratings = [], []
+        for judgment in judgments:
+            if judgment.id not in row_of:
+                raise InputError("no caption has this id", where=judgment.where)
+            ratings.append(judgment.number())
+            rows.append(row_of[judgment.id])
+        units, count = number_units(_image(captions, row) for row in rows)
         kinds: tuple[Correlation, ...] = ("tau-c", "tau-b", "spearman", "pearson")
         figures: list[AgreementStatistic] = [
             RatingStatistic(
                 key=kind,
                 kind=kind,
                 headline=kind == "tau-c",
-                rows=np.array(chosen, dtype=np.intp),
-                ratings=np.array(values),
+                rows=np.array(rows, dtype=np.intp),
+                ratings=np.array(ratings),
                 units=units,
             )
             for kind in kinds
         ]
-        return Task([captions], count, figures, f"ratings:{len(values)}", sources=(self.ratings,))
+        return Task([captions], count, figures, f"ratings:{len(ratings)}", sources=(self.ratings,))
 
-    def _preferred(self, rows: list[dict[str, str]]) -> Task:
+    def _preferred(self, judgments: list[_Judgment]) -> Task:
         if len(self.captions) != 2:
             raise InputError(
                 f"a preference is between two files of captions, and {len(self.captions)} were given",
@@ -100,18 +96,23 @@ class OwnRatings(RatingSet):
                 remedy="give --captions FIRST --captions SECOND; preference is then 1 or 2 (0 for a tie)",
             )
         first, second = (self._read(path) for path in self.captions)
-        places = [{name: place for place, name in enumerate(captions.ids)} for captions in (first, second)]
+        row_in_first, row_in_second = (
+            {name: row for row, name in enumerate(captions.ids)} for captions in (first, second)
+        )
         pairs: list[tuple[int, int]] = []
-        for number, row in enumerate(rows, start=1):
-            where = f"{self.ratings}, row {number}, id {row['id']!r}"
-            choice = row["preference"].strip().lower()
+        for judgment in judgments:
+            choice = judgment.value.strip().lower()
             if choice in NEITHER:
                 continue
             if choice not in FIRST | SECOND:
-                raise InputError(f"preference {row['preference']!r}", where=where, remedy="write 1, 2, or 0 for a tie")
-            if any(row["id"] not in known for known in places):
-                raise InputError("not both files have a caption with this id", where=where)
-            left, right = places[0][row["id"]], len(first) + places[1][row["id"]]
+                raise InputError(
+                    f"preference {shortened(judgment.value)}",
+                    where=judgment.where,
+                    remedy="write 1, 2, or 0 for a tie",
+                )
+            if judgment.id not in row_in_first or judgment.id not in row_in_second:
+                raise InputError("not both files have a caption with this id", where=judgment.where)
+            left, right = row_in_first[judgment.id], len(first) + row_in_second[judgment.id]
             pairs.append((left, right) if choice in FIRST else (right, left))
         if not pairs:
             raise InputError("no row prefers one of the two captions", where=str(self.ratings))
@@ -122,24 +123,55 @@ class OwnRatings(RatingSet):
         return Task([both], count, [figure], f"pairs:{len(pairs)}|ties:half", sources=(self.ratings,))
 
 
-def _rows(path: Path) -> tuple[list[dict[str, str]], list[str]]:
-    with open_text(path) as handle:
-        reader = csv.DictReader(handle, delimiter="\t" if ".tsv" in path.suffixes else ",")
-        columns = list(reader.fieldnames or [])
-        if "id" not in columns:
-            raise InputError("no column 'id'", where=str(path), remedy="start with a header: id,rating")
-        rows = [{key: value or "" for key, value in row.items() if key} for row in reader]
+@dataclass(frozen=True)
+class _Judgment:
+    """One row of a file of ratings."""
+
+    id: str
+    value: str
+    place: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.place}, id {shortened(self.id)}"
+
+    def number(self) -> float:
+        """The rating; what cannot be ranked is refused."""
+        try:
+            number = float(self.value)
+        except ValueError:
+            raise InputError(f"the rating is no number: {shortened(self.value)}", where=self.where) from None
+        if not math.isfinite(number):
+            raise InputError(
+                f"the rating is {self.value.strip()!r:.40}, which cannot be ranked",
+                where=self.where,
+                remedy="write a number, or drop the row",
+            )
+        return number
+
+
+def _judgments(path: Path) -> tuple[str, list[_Judgment]]:
+    """What the file holds (rating or preference), and its rows."""
+    with Source(path) as source:
+        table = Table(source)
+        refuse_repeated(table.header, source.name)
+        if "id" not in table.header:
+            raise InputError("no column 'id'", where=source.name, remedy="start with a header: id,rating")
+        kind = next((name for name in ("rating", "preference") if name in table.header), None)
+        if kind is None:
+            raise InputError("neither a column 'rating' nor 'preference'", where=source.name)
+        rows = [_Judgment(cells["id"] or "", cells.get(kind) or "", place) for place, cells in table.rows()]
     if not rows:
-        raise InputError("no row", where=str(path))
-    return rows, columns
+        raise InputError("no row", where=source.name)
+    return kind, rows
 
 
-def _image(captions: CaptionSet, place: int) -> str:
+def _image(captions: CaptionSet, row: int) -> str:
     """What is resampled: the picture or video where one is known, else the caption's id."""
     for column in (captions.images, captions.videos):
-        if column is not None and (media := column[place]) is not None:
+        if column is not None and (media := column[row]) is not None:
             return media_name(media)
-    return captions.ids[place]
+    return captions.ids[row]
 
 
 def _joined(first: CaptionSet, second: CaptionSet) -> CaptionSet:

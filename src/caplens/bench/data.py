@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
 
 from caplens.core.errors import InputError, MissingData
+from caplens.readers.source import Source
+from caplens.readers.strict_json import parse
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp"})
 
@@ -27,12 +27,12 @@ class DataFolders:
                 raise InputError(
                     "this is not a folder", where=str(folder), remedy="--data names a folder with rating sets"
                 )
-            for place, _, names in sorted(os.walk(folder, followlinks=True)):
+            for parent, _, names in sorted(os.walk(folder, followlinks=True)):
                 for name in sorted(names):
                     if os.path.splitext(name)[1].lower() in PICTURES:
-                        self._pictures.setdefault(name, Path(place, name))
+                        self._pictures.setdefault(name, Path(parent, name))
                     else:
-                        self._files.setdefault(name, []).append(Path(place, name))
+                        self._files.setdefault(name, []).append(Path(parent, name))
 
     def find(self, *names: str) -> Path | None:
         """The first of the names that exists, plain or gzipped; among several files the one least deep."""
@@ -50,11 +50,11 @@ class DataFolders:
 
     def require(self, title: str, home: str, *names: str) -> Path:
         """Like `find`; what is missing is said with where to get it."""
-        found = self.find(*names)
-        if found is None:
+        path = self.find(*names)
+        if path is None:
             looked = ", ".join(str(folder) for folder in self.folders) or "no folder (give --data DIR)"
             raise MissingData(f"{title} needs {' or '.join(names)}; looked below {looked}. Get it: {home}")
-        return found
+        return path
 
     def picture(self, name: str) -> Path | None:
         """A picture by its file name, in any folder below."""
@@ -62,41 +62,34 @@ class DataFolders:
 
     def pictures(self, names: Sequence[str]) -> list[Any] | None:
         """One entry per name; None altogether when not a single one is here."""
-        found = [self.picture(name) for name in names]
-        return found if any(path is not None for path in found) else None
+        paths = [self.picture(name) for name in names]
+        return paths if any(path is not None for path in paths) else None
 
 
 def open_text(path: Path) -> TextIO:
-    """A text file, gunzipped by its name."""
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8")
-    return path.open(encoding="utf-8")
+    """A text file, gunzipped by its name; read whole, so that bytes that are no text are refused by their line."""
+    with Source(path) as source:
+        return io.StringIO(source.text(), newline=None)
 
 
 def read_json(path: Path) -> Any:
     """A whole json file."""
-    with open_text(path) as handle:
-        try:
-            return json.load(handle)
-        except json.JSONDecodeError as error:
-            raise InputError(f"not json: {error}", where=str(path)) from None
+    with Source(path) as source:
+        return parse(source.text(), source.name, source.limits)
 
 
 def read_json_lines(path: Path) -> Iterator[Any]:
     """The rows of a json-lines file."""
-    with open_text(path) as handle:
-        for number, line in enumerate(handle, start=1):
+    with Source(path) as source:
+        for number, line in source.lines():
             if line.strip():
-                try:
-                    yield json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise InputError(f"not json: {error}", where=f"{path}, row {number}") from None
+                yield parse(line, f"{path}, row {number}", source.limits)
 
 
 def read_columns(path: Path, count: int) -> Iterator[list[str]]:
     """The rows of a tab-separated file with this many columns."""
-    with open_text(path) as handle:
-        for number, line in enumerate(handle, start=1):
+    with Source(path) as source:
+        for number, line in source.lines():
             cells = line.rstrip("\r\n").split("\t")
             if len(cells) != count:
                 raise InputError(f"{len(cells)} columns, not {count}", where=f"{path}, row {number}")

@@ -18,6 +18,11 @@ References = Annotated[
 ]
 Images = Annotated[Path | None, typer.Option(help="Folder of images, named after the ids or in the 'image' column.")]
 Videos = Annotated[Path | None, typer.Option(help="Folder of videos, named after the ids or in the 'video' column.")]
+CaptionColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Column to judge, if its name is unusual or several look like it.")
+]
+ImageColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column with the pictures.")]
+IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column with the ids.")]
 Metrics = Annotated[
     str | None,
     typer.Option(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from caplens.cli._arguments import AllowUrls, Options, read_options
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+
+if TYPE_CHECKING:
+    from caplens.core.captions import CaptionSet
 
 
 class FailOn(StrEnum):
@@ -20,7 +25,9 @@ class FailOn(StrEnum):
 
 
 def command(
-    texts: Annotated[Path, typer.Argument(help="Alt texts: csv, json, jsonl, parquet, a web page, or a folder.")],
+    texts: Annotated[
+        list[Path], typer.Argument(help="Alt texts: a csv, json, jsonl or parquet file, web pages, folders of pages.")
+    ],
     images: Annotated[Path | None, typer.Option(help="Folder of the pictures.")] = None,
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="Exit code 1 if a text has this verdict or a worse one.")
@@ -38,19 +45,24 @@ def command(
     Example: caplens check alt.csv --images photos --html checked.html --fail-on wrong
     """
     from caplens.evaluation.check import check
-    from caplens.readers import read_captions
     from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([csv, jsonl, sarif, html, json], [texts])
-    captions = read_captions(texts, None, images)
+    refuse_overwriting([csv, jsonl, sarif, html, json], texts)
+    given = _read(texts, images)
     with progress_bar() as progress:
-        report = check(captions, progress=progress, **read_options(option, allow_urls=allow_urls))
+        report = check(
+            given.captions,
+            places=given.places,
+            decorative=given.decorative,
+            progress=progress,
+            **read_options(option, allow_urls=allow_urls),
+        )
     write_json(json, report.to_dict())
     for target, write in ((csv, report.to_csv), (jsonl, report.to_jsonl), (sarif, report.to_sarif)):
         if target is not None:
             write(target)
     if html is not None:
-        report.to_html(html, title=texts.name)
+        report.to_html(html, title=texts[0].name)
     table = report.table()
     if table.rows:
         show_table(json, table.columns, table.rows)
@@ -66,3 +78,43 @@ def command(
             say(json, f"wrote {target}")
     if fail_on is not None and report.failing("fine" if fail_on is FailOn.doubtful else "doubtful"):
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What is to be checked, and where it stands."""
+
+    captions: CaptionSet
+    places: list[str] | None = None
+    decorative: list[bool] | None = None
+
+
+def _read(paths: Sequence[Path], images: Path | None) -> _Given:
+    """Read one file of texts, or the pictures of any number of web pages."""
+    from caplens.core.captions import CaptionSet
+    from caplens.core.errors import InputError
+    from caplens.readers import page_images, read
+
+    if len(paths) == 1 and not _has_pages(paths[0]):
+        return _Given(read(paths[0], None, images))
+    files = [path for path in paths if not _has_pages(path)]
+    if files:
+        raise InputError("is not a web page", where=str(files[0]), remedy="check files of texts one at a time")
+    found = [image for path in paths for image in page_images(path, images)]
+    if not found:
+        raise InputError("there is no picture on the page", where=", ".join(map(str, paths)))
+    captions = CaptionSet.of(
+        [image.alt or "" for image in found],
+        images=[image.media for image in found],
+        ids=[f"{number}: {image.id}" for number, image in enumerate(found, 1)],
+        source=str(paths[0]),
+    )
+    places = [f"{image.page}, line {image.line}" for image in found]
+    # An empty alt says that the picture is decoration; a missing one says nothing.
+    return _Given(captions, places, [image.alt == "" or image.hidden for image in found])
+
+
+def _has_pages(path: Path) -> bool:
+    if path.is_dir():
+        return any(entry.suffix.lower() in (".html", ".htm") for entry in path.rglob("*"))
+    return path.suffix.lower() in (".html", ".htm")

@@ -10,7 +10,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    CaptionColumn,
     Encoder,
+    IdColumn,
+    ImageColumn,
     Images,
     Metrics,
     Options,
@@ -32,6 +35,9 @@ def command(
     references: References = None,
     images: Images = None,
     videos: Videos = None,
+    caption_column: CaptionColumn = None,
+    image_column: ImageColumn = None,
+    id_column: IdColumn = None,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -53,12 +59,20 @@ def command(
 ) -> None:
     """Rank systems on the same pictures: intervals, every pair tested, rank clusters, a leaderboard page."""
     from caplens.evaluation.compare import SIGNIFICANT, compare
-    from caplens.readers import read_captions
+    from caplens.readers import read
     from caplens.storage.atomic import refuse_overwriting
 
     refuse_overwriting([json], [*predictions, references])
     systems = {
-        name: read_captions(path, references, images, videos)
+        name: read(
+            path,
+            references,
+            images,
+            videos,
+            caption_column=caption_column,
+            image_column=image_column,
+            id_column=id_column,
+        )
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
     asked = split_names(metrics)

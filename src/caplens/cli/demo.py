@@ -34,15 +34,13 @@ def command(
     """
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.evaluation.evaluate import evaluate
-    from caplens.readers import read_captions
+    from caplens.readers import read
 
     with progress_bar() as progress:
         fetch_missing(Purpose.demo.names(), progress)
         folder = examples_folder()
-        one = read_captions(folder / "captions.jsonl")
-        other = read_captions(
-            folder / "captions_b.jsonl", references=folder / "captions.jsonl", images=folder / "images"
-        )
+        one = read(folder / "captions.jsonl")
+        other = read(folder / "captions_b.jsonl", references=folder / "captions.jsonl", images=folder / "images")
         report = evaluate(one, metrics=METRICS, encoder="embedded", progress=progress)
         comparison = compare(
             {"system A": one, "system B": other}, metrics=COMPARED, encoder="embedded", progress=progress

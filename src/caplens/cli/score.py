@@ -9,7 +9,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    CaptionColumn,
     Encoder,
+    IdColumn,
+    ImageColumn,
     Images,
     Metrics,
     Options,
@@ -26,11 +29,17 @@ from caplens.cli._show import JsonTarget, progress_bar, write_json
 
 def command(
     predictions: Annotated[
-        Path, typer.Argument(help="Captions: COCO results, json, jsonl, csv, parquet, tar or folder.")
+        Path,
+        typer.Argument(
+            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input."
+        ),
     ],
     references: References = None,
     images: Images = None,
     videos: Videos = None,
+    caption_column: CaptionColumn = None,
+    image_column: ImageColumn = None,
+    id_column: IdColumn = None,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -43,11 +52,19 @@ def command(
 ) -> None:
     """Score captions; without --metrics, with the quick ones that run on what is given."""
     from caplens.evaluation.evaluate import evaluate
-    from caplens.readers import read_captions
+    from caplens.readers import read
     from caplens.storage.atomic import refuse_overwriting
 
     refuse_overwriting([json, html], [predictions, references])
-    captions = read_captions(predictions, references, images, videos)
+    captions = read(
+        predictions,
+        references,
+        images,
+        videos,
+        caption_column=caption_column,
+        image_column=image_column,
+        id_column=id_column,
+    )
     asked = split_names(metrics)
     with progress_bar() as progress:
         report = evaluate(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, TypeVar, runtime_checkable
+from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from caplens.core.errors import CaplensWarning, InputError
 
@@ -47,10 +48,12 @@ class CaptionSet:
     videos: list[Media | None] | None = None
     source: str = field(default="", compare=False)
     """Where the captions came from, for messages."""
+    groups: list[str] | None = None
+    """The id of the picture that each caption belongs to, where a picture has several: beams, samples."""
 
     def __post_init__(self) -> None:
         count = len(self.candidates)
-        for name in ("ids", "references", "images", "videos"):
+        for name in ("groups", "ids", "references", "images", "videos"):
             column = getattr(self, name)
             if column is not None and len(column) != count:
                 raise InputError(
@@ -69,9 +72,14 @@ class CaptionSet:
                 for text in texts:
                     if type(text) is not str:
                         raise self._wrong_type(row, "a reference", "a string", text)
+        for row, group in enumerate(self.groups or ()):
+            if type(group) is not str:
+                raise self._wrong_type(row, "the group", "a string", group)
 
-    def _wrong_type(self, row: int, what: str, wanted: str, got: object) -> InputError:
-        return InputError(f"{what} must be {wanted}, not {type(got).__name__} ({got!r:.60})", where=self.where(row))
+    def _wrong_type(self, row: int, what: str, expected: str, value: object) -> InputError:
+        return InputError(
+            f"{what} must be {expected}, not {type(value).__name__} ({value!r:.60})", where=self.where(row)
+        )
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -97,6 +105,7 @@ class CaptionSet:
             pick(self.images),
             pick(self.videos),
             self.source,
+            pick(self.groups),
         )
 
     @classmethod
@@ -108,8 +117,17 @@ class CaptionSet:
         videos: Sequence[Media | None] | Mapping[object, Media | None] | None = None,
         ids: Sequence[object] | None = None,
         source: str = "",
+        groups: Sequence[object] | Mapping[object, object] | None = None,
     ) -> CaptionSet:
-        """Build a set from lists (one entry per caption) or from mappings (id to entry)."""
+        """Build a set from lists (one entry per caption) or from mappings (id to entry).
+
+        With `groups`, the ids of the pictures, a picture may have several captions: mappings of references, images and
+        videos then go by the picture, and captions without ids get theirs from it.
+
+        >>> captions = CaptionSet.of(["a cat", "cats"], {"cat": ["a cat asleep"]}, groups=["cat", "cat"])
+        >>> captions.ids, captions.references
+        (['cat#0', 'cat#1'], [['a cat asleep'], ['a cat asleep']])
+        """
         if isinstance(candidates, str):
             raise InputError("candidates is one string", where=source, remedy="put it into a list: [caption]")
         if isinstance(candidates, Mapping):
@@ -120,6 +138,13 @@ class CaptionSet:
         else:
             texts = list(candidates)
             keys = list(range(len(texts))) if ids is None else list(ids)
+        pictures = keys
+        if isinstance(groups, str):
+            raise InputError("groups is one string", where=source, remedy="put it into a list")
+        if groups is not None:
+            pictures = list(align("groups", keys, groups, source, True) if isinstance(groups, Mapping) else groups)
+            if ids is None and not isinstance(candidates, Mapping):
+                keys = _number_in_groups(pictures)
 
         def column(name: str, values: Sequence[T] | Mapping[object, T] | None, required: bool) -> list[T | None] | None:
             if values is None:
@@ -128,7 +153,7 @@ class CaptionSet:
                 if isinstance(values, str):
                     raise InputError(f"{name} is one string", where=source, remedy="put it into a list")
                 return list(values)
-            return align(name, keys, values, source, required)
+            return align(name, pictures, values, source, required)
 
         reference_column = column("references", references, required=True)
         return cls(
@@ -140,10 +165,11 @@ class CaptionSet:
             images=column("images", images, required=False),
             videos=column("videos", videos, required=False),
             source=source,
+            groups=None if groups is None else [str(group) for group in pictures],
         )
 
 
-def align(name: str, ids: Sequence[object], values: Mapping[object, T], where: str, required: bool) -> list[T | None]:
+def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str, required: bool) -> list[T | None]:
     """Order the values of a mapping by id; ids compare as text, so that 7 and "7" are the same picture."""
     by_text = {str(key): value for key, value in values.items()}
     wanted = [str(key) for key in ids]
@@ -162,6 +188,20 @@ def align(name: str, ids: Sequence[object], values: Mapping[object, T], where: s
     return [by_text.get(key) for key in wanted]
 
 
+def _number_in_groups(groups: Iterable[object]) -> list[object]:
+    """Ids for captions that are known by their picture only.
+
+    >>> _number_in_groups(["cat", "dog", "cat"])
+    ['cat#0', 'dog#0', 'cat#1']
+    """
+    captions_of: Counter[str] = Counter()
+    ids: list[object] = []
+    for group in map(str, groups):
+        ids.append(f"{group}#{captions_of[group]}")
+        captions_of[group] += 1
+    return ids
+
+
 def _check_ids(ids: Sequence[str], source: str) -> None:
     if len(set(ids)) == len(ids):
         return
@@ -171,7 +211,7 @@ def _check_ids(ids: Sequence[str], source: str) -> None:
             raise InputError(
                 f"id {name!r} stands in row {first[name] + 1} and again in row {row + 1}",
                 where=source,
-                remedy="one caption per id; give repeated pictures ids of their own",
+                remedy="one caption per id; where a picture has several, say so with groups",
             )
         first[name] = row
 

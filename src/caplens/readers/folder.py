@@ -8,7 +8,9 @@ from pathlib import Path
 
 from caplens.core.captions import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from caplens.core.errors import InputError
-from caplens.readers.rows import Row, read_text
+from caplens.readers.limits import Budget, ReadLimits
+from caplens.readers.rows import Row
+from caplens.readers.source import Source
 
 CAPTION_FILES = tuple(
     f"{stem}{suffix}" for stem in ("captions", "metadata") for suffix in (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -20,21 +22,33 @@ def caption_file(folder: Path) -> Path | None:
     return next((folder / name for name in CAPTION_FILES if (folder / name).is_file()), None)
 
 
-def read(folder: Path) -> Iterator[Row]:
-    """Captions from side files: ``cat.jpg`` and ``cat.txt``."""
-    found = False
+def has_side_files(folder: Path) -> bool:
+    """Whether a picture of the folder has its caption in a file beside it."""
+    return next(_side_files(folder), None) is not None
+
+
+def _side_files(folder: Path) -> Iterator[tuple[Path, Path]]:
     for path in sorted(folder.iterdir()):
-        kind = path.suffix.lower()
         side = path.with_suffix(".txt")
-        if kind in IMAGE_SUFFIXES | VIDEO_SUFFIXES and side.is_file():
-            found = True
-            row = Row(path.stem, str(side), caption=read_text(side).rstrip("\n") if side.stat().st_size else "")
-            if kind in IMAGE_SUFFIXES:
-                row.image = os.fspath(path)
-            else:
-                row.video = os.fspath(path)
-            yield row
-    if not found:
+        if path.suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES and side.is_file():
+            yield path, side
+
+
+def read(folder: Path, limits: ReadLimits) -> Iterator[Row]:
+    """Captions from side files: ``cat.jpg`` and ``cat.txt``."""
+    budget = Budget(limits, str(folder))
+    for path, side in _side_files(folder):
+        budget.spend_row()
+        with Source(side, limits) as source:
+            caption = source.decode(source.short_bytes()).lstrip("\ufeff") if side.stat().st_size else ""
+        media = os.fspath(path)
+        row = Row(path.stem, source.name, caption=caption.rstrip("\n"))
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            row.image = media
+        else:
+            row.video = media
+        yield row
+    if not budget.rows:
         raise InputError(
             "no captions in this folder",
             where=str(folder),

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from caplens.core.errors import InputError
-from caplens.readers.rows import Row, row_from_fields, text_lines
+from caplens.readers.columns import ColumnChoice
+from caplens.readers.rows import Record, Row, shown
+from caplens.readers.source import Source
+from caplens.readers.strict_json import parse
 
 
-def read(path: Path) -> Iterator[Row]:
-    for number, line in enumerate(text_lines(path), 1):
+def read(source: Source, choice: ColumnChoice) -> Iterator[Row]:
+    for number, line in source.lines():
         if not line.strip():
             continue
-        place = f"{path}, row {number}"
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"not json: {error.msg} at column {error.colno}", where=place) from None
+        place = f"{source.name}, row {number}"
+        fields = parse(line, place, source.limits)
         if not isinstance(fields, dict):
-            raise InputError(f"each line must be an object, not {line.strip():.40}", where=place)
-        yield row_from_fields(fields, place, number, path.parent)
+            raise InputError(f"each line must be an object, not {shown(fields)}", where=place)
+        yield Record(fields, place, number, source.folder).row(choice)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import zlib
-from collections.abc import Mapping, Sequence
+import re
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from caplens.core.captions import Media
+from caplens.core.captions import BinarySource, Media
 from caplens.core.errors import InputError
-
-# The first name is ours; the others are what common files call the same column.
-FIELD_NAMES = {
-    "id": ("id", "image_id", "key", "video_id"),
-    "caption": ("caption", "candidate", "cand", "text", "prediction"),
-    "references": ("references", "refs", "reference"),
-    "image": ("image", "file_name", "image_path", "img", "filename"),
-    "video": ("video", "video_path"),
-}
+from caplens.readers.columns import ColumnChoice, Columns, find_columns, listed
+from caplens.readers.limits import ReadLimits
+from caplens.readers.media import BytesMedia, from_data_address, is_data_address
+from caplens.readers.strict_json import parse
 
 
 @dataclass(slots=True)
@@ -31,52 +24,79 @@ class Row:
     id: str
     place: str
     caption: str | None = None
+    texts: list[str] | None = None
+    """A list where one caption is usual: several captions to judge, or references."""
     references: list[str] | None = None
     image: Media | None = None
     video: Media | None = None
+    group: str | None = None
+    """The id of the picture, where the caption has an id of its own beside it."""
+    located: bool = False
+    """Whether the picture has been looked for already in the folder for pictures."""
 
 
-def row_from_fields(fields: Mapping[str, Any], place: str, number: int, base: Path) -> Row:
-    """Make a row from named values; media paths are relative to `base`, and a missing id is the row number."""
-    caption, references, image = (_pick(fields, column) for column in ("caption", "references", "image"))
-    if references is None:
-        references = [
-            text for name, text in fields.items() if name.startswith("reference_") and text is not None
-        ] or None
-    row_id = _pick(fields, "id")
-    if row_id is None:
-        row_id = Path(image).stem if isinstance(image, str) else str(number)
-    if not isinstance(row_id, str | int) or isinstance(row_id, bool):
-        raise InputError(f"the id must be text or a whole number, not {row_id!r:.60}", where=place)
-    place = f"{place}, id {str(row_id)!r}"
-    if caption is None and references is None:
-        raise InputError(
-            f"neither a caption nor references, only {', '.join(map(repr, fields)) or 'nothing'}",
-            where=place,
-            remedy="name the columns id, caption, references, image or video",
+@dataclass(slots=True)
+class Record:
+    """Named values and where they stand."""
+
+    fields: dict[Any, Any]
+    place: str
+    number: int
+    """Counts from 1; the id of a row that has none."""
+    folder: str
+    """Where the paths of pictures start."""
+
+    def row(self, choice: ColumnChoice) -> Row:
+        """The row of a record whose columns are known by their names alone; null means not given."""
+        names = tuple([name for name, value in self.fields.items() if value is not None])
+        return self.row_of(find_columns(names, choice, self.place))
+
+    def row_of(self, columns: Columns) -> Row:
+        """The row of a record with these columns."""
+        value_of = self.fields.get
+        caption, references, image = value_of(columns.caption), value_of(columns.references), value_of(columns.image)
+        if references is None and columns.numbered_references:
+            numbered = map(value_of, columns.numbered_references)
+            references = [text for text in numbered if text is not None] or None
+        row_id, group = value_of(columns.id), value_of(columns.group)
+        id_text = _id_from(image, self.number) if row_id is None else _id_text(row_id, self.place)
+        place = f"{self.place}, id {shortened(id_text)}"
+        if caption is None and references is None:
+            raise InputError(
+                f"neither a caption nor references, only {listed(list(self.fields))}",
+                where=place,
+                remedy="name the columns id, caption, references, image or video, or choose with --caption-column",
+            )
+        several = isinstance(caption, list | tuple)
+        return Row(
+            id=id_text,
+            place=place,
+            caption=None if caption is None or several else check_text(caption, "the caption", place),
+            texts=check_texts(caption, "caption", place) if several else None,
+            references=None if references is None else check_texts(references, "reference", place),
+            image=media_of(image, "image", self.folder, place),
+            video=media_of(value_of(columns.video), "video", self.folder, place),
+            group=None if group is None else _id_text(group, place),
         )
-    return Row(
-        id=str(row_id),
-        place=place,
-        caption=None if caption is None else check_text(caption, "the caption", place),
-        references=None if references is None else check_texts(references, place),
-        image=media_path(image, "image", base, place),
-        video=media_path(_pick(fields, "video"), "video", base, place),
-    )
 
 
-def _pick(fields: Mapping[str, Any], column: str) -> Any:
-    for name in FIELD_NAMES[column]:
-        if fields.get(name) is not None:
-            return fields[name]
-    return None
+def _id_from(image: object, number: int) -> str:
+    """The id of a row that has none: its picture's name without the suffix, or the number of the row."""
+    path = image.get("path") if isinstance(image, dict) else getattr(image, "path", image)
+    return Path(path).stem if isinstance(path, str) and path and not is_data_address(path) else str(number)
+
+
+def _id_text(value: object, place: str) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise InputError(f"the id must be text or a whole number, not {shown(value)}", where=place)
+    return str(value)
 
 
 def check_text(value: object, what: str, place: str) -> str:
     """Any text is accepted, the empty one too; anything else is refused by name."""
     if not isinstance(value, str):
         raise InputError(
-            f"{what} must be a string, not {_kind(value)} ({value!r:.60})", where=place, remedy="write it in quotes"
+            f"{what} must be a string, not {_kind(value)} ({shown(value)})", where=place, remedy="write it in quotes"
         )
     if not value.isascii():
         try:
@@ -90,59 +110,73 @@ def check_text(value: object, what: str, place: str) -> str:
     return value
 
 
-def check_texts(value: object, place: str) -> list[str]:
-    """A list of references; one string stands for a list of one."""
+def check_texts(value: object, what: str, place: str) -> list[str]:
+    """A list of texts; one string stands for a list of one."""
     if isinstance(value, str):
-        return [check_text(value, "the reference", place)]
-    if not isinstance(value, Sequence):
-        raise InputError(f"references must be a list of strings, not {_kind(value)} ({value!r:.60})", where=place)
-    return [check_text(text, f"reference {number}", place) for number, text in enumerate(value, 1)]
+        return [check_text(value, f"the {what}", place)]
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{what}s must be a list of strings, not {_kind(value)} ({shown(value)})", where=place)
+    if all(type(text) is str and text.isascii() for text in value):
+        return list(value)
+    return [check_text(text, f"{what} {number}", place) for number, text in enumerate(value, 1)]
 
 
-def media_path(value: object, what: str, base: Path, place: str) -> Media | None:
-    """A path relative to the file that names it; a URL stays as it is."""
+def split_references(cell: str, place: str, limits: ReadLimits) -> list[str]:
+    """The references in one cell of a table: a json list, or texts with ``|`` or line breaks between.
+
+    >>> split_references("a dog | a brown dog|", "here", ReadLimits())
+    ['a dog', 'a brown dog']
+    """
+    if cell.lstrip().startswith("["):
+        try:
+            texts = parse(cell, place, limits)
+        except InputError as error:
+            raise InputError(
+                f"references start like a json list but are none ({error.problem}): {shortened(cell)}",
+                where=place,
+                remedy='write ["first", "second"]',
+            ) from None
+        return check_texts(texts, "reference", place)
+    return [text.strip() for text in re.split(r"[|\n]", cell) if text.strip()] or [cell.strip()]
+
+
+def media_of(value: object, what: str, folder: str, place: str) -> Media | None:
+    """A picture or video as files give it: a path relative to the file, a URL, bytes, or Hugging Face's two of them."""
     if value is None:
         return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str) and isinstance(value, BinarySource):
+        return value
+    if isinstance(value, dict) and ("bytes" in value or "path" in value):
+        data, path = value.get("bytes"), value.get("path")
+        if data is None:
+            return media_of(path, what, folder, place)
+        value = data
+    if isinstance(value, bytes):
+        return BytesMedia(f"{place}, {what}", value)
     if not isinstance(value, str) or not value:
-        raise InputError(f"{what} must be a path, not {_kind(value)} ({value!r:.60})", where=place)
-    return value if "://" in value else os.fspath(base / value)
+        raise InputError(f"{what} must be a path, not {_kind(value)} ({shown(value)})", where=place)
+    if is_data_address(value):
+        return from_data_address(value, f"{place}, {what}")
+    return value if "://" in value else os.path.join(folder, value)
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 60
+
+
+def shown(value: object) -> str:
+    """A value for a message, however large or deep it is."""
+    return _REPR.repr(value)[:80]
+
+
+def shortened(text: str) -> str:
+    """A text in quotes, cut to fit into a message."""
+    return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
 def _kind(value: object) -> str:
-    return {"NoneType": "null", "dict": "an object", "list": "a list", "str": "an empty string"}.get(
+    return {"NoneType": "null", "dict": "an object", "list": "a list", "str": "an empty string", "int": "a number"}.get(
         type(value).__name__, f"a {type(value).__name__}"
     )
-
-
-def read_bytes(path: Path) -> bytes:
-    """A file's bytes, unzipped if its name ends in .gz; missing, unreadable and empty files get their own message."""
-    try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-    except FileNotFoundError:
-        raise InputError("there is no such file", where=str(path), remedy="check the path") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"the gzip data is damaged ({error})", where=str(path)) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    if not data.strip():
-        raise InputError("the file is empty", where=str(path))
-    return data
-
-
-def read_text(path: Path) -> str:
-    """A file's text; bytes that are not UTF-8 are refused with the line they stand in."""
-    data = read_bytes(path)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"byte 0x{data[error.start]:02x} is not UTF-8", where=f"{path}, line {line}", remedy="save it as UTF-8"
-        ) from None
-
-
-def text_lines(path: Path) -> TextIO:
-    """A file's text as lines, split at newlines only: captions may hold every other kind of line break."""
-    return io.StringIO(read_text(path), newline="\n")

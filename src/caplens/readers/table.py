@@ -1,86 +1,124 @@
-"""Tables: csv, tsv and parquet with the columns id, caption, image or video, references.
+"""csv and tsv: a header, then rows; commas, semicolons or tabs between the cells.
 
-In a csv, references are a json list in one cell, or columns reference_1, reference_2, …; in parquet a list column.
+References are a json list in one cell, texts with ``|`` between, or columns reference_1, reference_2, …
 """
 
 from __future__ import annotations
 
 import csv
-import io
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from caplens.core.errors import InputError
-from caplens.core.optional import require
-from caplens.readers.rows import FIELD_NAMES, Row, read_bytes, row_from_fields, text_lines
+from caplens.readers.columns import ColumnChoice, Columns, find_columns, listed
+from caplens.readers.limits import ReadLimits
+from caplens.readers.rows import Record, Row, split_references
+from caplens.readers.source import Source
 
-_LARGEST_CELL = 64 * 1024 * 1024
-
-
-def read(path: Path) -> Iterator[Row]:
-    kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    records = _parquet(path) if kind.lower() == ".parquet" else _csv(path, "\t" if kind.lower() == ".tsv" else ",")
-    for number, (place, fields) in enumerate(records, 1):
-        yield row_from_fields(fields, place, number, path.parent)
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
-def _csv(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    csv.field_size_limit(_LARGEST_CELL)
-    reader = csv.DictReader(text_lines(path), delimiter=delimiter, strict=True)
-    header = reader.fieldnames or []
-    known = {name for names in FIELD_NAMES.values() for name in names}
-    if not known.intersection(header):
+def read(source: Source, choice: ColumnChoice) -> Iterator[Row]:
+    table = Table(source)
+    columns = table_columns(table.header, choice, f"{source.name}, line {table.header_line}")
+    for number, (place, cells) in enumerate(table.rows(), 1):
+        yield table_record(cells, columns, place, number, source.folder, source.limits).row_of(columns)
+
+
+def refuse_repeated(names: Sequence[str], where: str) -> None:
+    """Refuse a header in which a name stands twice: nobody can tell which of the two is meant."""
+    first: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
+        if name and first.setdefault(name, position) < position:
+            raise InputError(
+                f"the column {name[:60]!r} stands twice (columns {first[name]} and {position})",
+                where=where,
+                remedy="rename or drop one of them",
+            )
+
+
+def table_columns(names: Sequence[str], choice: ColumnChoice, where: str) -> Columns:
+    """The columns of a table with these names; one must hold captions or references."""
+    refuse_repeated(names, where)
+    columns = find_columns(names, choice, where)
+    if columns.caption is None and columns.references is None and not columns.numbered_references:
         raise InputError(
-            f"the first line has no column we know (found {', '.join(header)[:80]})",
-            where=str(path),
-            remedy="start with a header such as: id,caption,references",
+            f"no column we know as a caption or as references, only {listed(names)}",
+            where=where,
+            remedy="start with a header such as id,caption,references, or choose with --caption-column",
         )
-    number = 0
-    try:
-        for number, fields in enumerate(reader, 1):
-            place = f"{path}, row {number} (line {reader.line_num})"
-            if None in fields:
-                raise InputError(
-                    f"{len(header) + len(fields[None])} cells for {len(header)} columns",
-                    where=place,
-                    remedy="put text that holds commas into quotes",
-                )
-            for name in FIELD_NAMES["references"]:
-                cell = fields.get(name)
-                if cell and cell.lstrip().startswith("["):
-                    fields[name] = _json_cell(cell, place)
-            # An empty cell is an empty caption; in every other column it means "not given".
-            captions = FIELD_NAMES["caption"]
-            yield place, {name: cell for name, cell in fields.items() if cell not in ("", None) or name in captions}
-    except csv.Error as error:
-        raise InputError(f"not csv: {error}", where=f"{path}, row {number + 1}") from None
+    return columns
 
 
-def _json_cell(cell: str, place: str) -> Any:
-    try:
-        return json.loads(cell)
-    except json.JSONDecodeError:
-        raise InputError(
-            f"references start like a json list but are none: {cell:.60}",
-            where=place,
-            remedy='write ["first", "second"]',
-        ) from None
+def table_record(
+    cells: dict[str, Any], columns: Columns, place: str, number: int, folder: str, limits: ReadLimits
+) -> Record:
+    """A row of a table as named values: an empty cell is an empty caption, and in every other column "not given"."""
+    fields = {name: cell for name, cell in cells.items() if cell not in ("", None) or name == columns.caption}
+    references = fields.get(columns.references or "")
+    if isinstance(references, str):
+        fields[columns.references or ""] = split_references(references, place, limits)
+    return Record(fields, place, number, folder)
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    arrow_invalid = require("pyarrow:ArrowInvalid", purpose="reading parquet")
-    parquet_file = require("pyarrow.parquet:ParquetFile", purpose="reading parquet")
-    source = io.BytesIO(read_bytes(path)) if path.suffix == ".gz" else path
-    try:
-        table = parquet_file(source)
+class Table:
+    """A csv file: its header, and its rows by column."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._line = 0
+        self._row_bytes = 0
+        lines = self._lines()
+        # Process-wide, and only ever raised: `_lines` holds our own limit.
+        csv.field_size_limit(min(max(csv.field_size_limit(), source.limits.field_bytes), 2**31 - 1))
+        first = next(line for line in lines if line.strip())
+        self.delimiter = _delimiter(first, source.suffix)
+        self._reader = csv.reader(chain([first], lines), delimiter=self.delimiter, strict=True)
+        self.header = [name.strip() for name in self._next_row(0) or ()]
+        self.header_line = self._line
+
+    def rows(self) -> Iterator[tuple[str, dict[str, str | None]]]:
+        """Place and cells of every row; a row may end early, but not go on beyond the header."""
         number = 0
-        for batch in table.iter_batches():
-            for fields in batch.to_pylist():
-                number += 1
-                yield f"{path}, row {number}", fields
-    except FileNotFoundError:
-        raise InputError("there is no such file", where=str(path), remedy="check the path") from None
-    except (arrow_invalid, OSError) as error:
-        raise InputError(f"not parquet: {str(error).splitlines()[0]}", where=str(path)) from None
+        while (row := self._next_row(number)) is not None:
+            if not row:
+                continue  # a blank line
+            number += 1
+            place = f"{self.source.name}, row {number} (line {self._line})"
+            if len(row) > len(self.header):
+                raise InputError(
+                    f"{len(row)} cells for {len(self.header)} columns",
+                    where=place,
+                    remedy=f"put text that holds {_DELIMITERS[self.delimiter]} into quotes",
+                )
+            yield place, dict(zip(self.header, row, strict=False))
+
+    def _next_row(self, number: int) -> list[str] | None:
+        self._row_bytes = 0
+        try:
+            return next(self._reader, None)
+        except csv.Error as error:
+            raise InputError(f"not csv: {error}", where=f"{self.source.name}, row {number + 1}") from None
+
+    def _lines(self) -> Iterator[str]:
+        """Lines, as many as one row may have: an open quote would swallow the rest of the file."""
+        for number, line in self.source.lines():
+            self._line = number
+            self._row_bytes += len(line)
+            self.source.budget.check_field(self._row_bytes, "one row", f"{self.source.name}, up to line {number}")
+            yield line
+
+
+def _delimiter(header: str, suffix: str) -> str:
+    """What stands between the cells: that which divides the header into the most columns.
+
+    >>> _delimiter('id;"caption, short";references', ".csv")
+    ';'
+    """
+    preferred = "\t" if suffix == ".tsv" else ","
+
+    def count(delimiter: str) -> int:
+        return len(next(csv.reader([header], delimiter=delimiter), []))
+
+    return max(sorted(_DELIMITERS, key=lambda delimiter: delimiter != preferred), key=count)
