@@ -17,14 +17,13 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from importlib import metadata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from tools.docs_extras import ROOT, extras_block, table
+
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^<!-- (?P<kind>[a-z]+): ?(?P<words>.*?) ?-->\n(?P<body>.*?)^<!-- end (?P=kind) -->$", re.M | re.S)
 
@@ -64,33 +63,11 @@ PAGE_OF = {
     "ref-pac-s": "pac-s",
 }
 """Metrics that share a page with another one."""
-EXTRAS = {
-    "embedded": "the four below: all that the models that come with caplens need",
-    "sentence": "sent-sim, bert-score, the composite, the text side of the embedded encoder",
-    "parse": "SPICE, SPIDEr, NNEval, better word verdicts",
-    "onnx": "pictures: clip-s, pac-s, mid, infometic over the embedded encoder",
-    "regions": "the object detector: infometic, `caplens explain` of pictures",
-    "table": "parquet files, `to_pandas()`",
-    "video": "videos: em-score, pac-s of videos",
-    "clip": "CLIP from the hub (torch)",
-    "int8": "the 8-bit embedded encoder",
-    "train": "`caplens train`",
-    "generate": "`caplens generate positives`",
-    "all": "all of the above",
-    "docs": "this site: `make docs`",
-    "dev": "the tests and what they compare with",
-}
 
 
 def page_of(name: str) -> Path:
     """The page of a metric."""
     return DOCS / "metrics" / f"{PAGE_OF.get(name, name)}.md"
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 # Metrics
@@ -156,8 +133,8 @@ def metrics_block(words: str) -> str:
         if {"image", "video"} <= metric.needs:
             needs = needs.replace("image + ", "").replace(" + video", "").replace("video", "") or ""
             needs = " + ".join(filter(None, [needs, "image or video"]))
-        if metric.optional_inputs:
-            needs += f" ({', '.join(sorted(metric.optional_inputs))} where given)"
+        if further := metric.optional_inputs - metric.needs:
+            needs += f" ({', '.join(sorted(further))} where given)"
         name = f"[{entry['name']}]({page_of(entry['name']).name})"
         rows.append([name, ", ".join(entry["aliases"]), needs, entry["summary"].rstrip("."), entry["paper"]])
     return table(["metric", "alias", "needs", "what it is", "paper"], rows)
@@ -309,54 +286,6 @@ def shipped_block(words: str) -> str:
         sizes = ", ".join(f"`{name}` {(folder / name).stat().st_size / 1e6:.2f} MB" for name in title.split(", "))
         parts.append(f"### {title}\n\n{sizes}\n\n{text}")
     return "\n\n".join(parts)
-
-
-def extras() -> dict[str, list[str]]:
-    """The extras of pyproject.toml with what they ask for."""
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    return dict(listed)
-
-
-def extras_block(words: str) -> str:
-    """What every extra brings and weighs, measured on the packages installed here."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    core = _with_dependencies(project["dependencies"])
-    rows = [["(none)", "every n-gram metric, METEOR, the page, `compare`", _megabytes(core)]]
-    rows += [
-        [f"`{name}`", purpose, _megabytes(_with_dependencies(extras()[name]) - core)]
-        for name, purpose in EXTRAS.items()
-        if name not in words.split()
-    ]
-    return table(["extra", "what it is for", "installed size"], rows)
-
-
-def _with_dependencies(requirements: Iterable[str]) -> set[str]:
-    """Installed packages that these requirements bring, theirs included."""
-    from packaging.requirements import Requirement
-
-    found: set[str] = set()
-    waiting = [Requirement(text) for text in requirements]
-    while waiting:
-        asked = waiting.pop()
-        if asked.name == "caplens":
-            waiting += [Requirement(text) for extra in asked.extras for text in extras()[extra]]
-        if asked.name == "caplens" or asked.name in found:
-            continue
-        found.add(asked.name)
-        for text in metadata.requires(asked.name) or ():
-            inner = Requirement(text)
-            wanted = [{"extra": extra} for extra in (asked.extras or {""})]
-            if inner.marker is None or any(inner.marker.evaluate(extra) for extra in wanted):
-                waiting.append(inner)
-    return found
-
-
-def _megabytes(packages: Iterable[str]) -> str:
-    total = 0
-    for name in packages:
-        files = metadata.files(name) or ()
-        total += sum(path.stat().st_size for file in files if (path := Path(str(file.locate()))).is_file())
-    return f"{total / 1e6:.0f} MB"
 
 
 def file_block(words: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from tools import docs_tables
+from tools import docs_extras, docs_tables
 
 import caplens
 from caplens.metrics import find_metric, known_metrics
@@ -93,10 +93,10 @@ def test_commands_print_what_the_page_shows(page: str, words: str, body: str) ->
 
 
 def test_extras_are_described() -> None:
-    assert docs_tables.extras().keys() == docs_tables.EXTRAS.keys()
+    assert docs_extras.extras().keys() == docs_extras.EXTRAS.keys()
     for page, words, body in blocks("extras"):
-        for name in docs_tables.EXTRAS.keys() - set(words.split()):
-            assert f"| `{name}` | {docs_tables.EXTRAS[name]} |" in body, f"{page}: {REFRESH}"
+        for name in docs_extras.EXTRAS.keys() - set(words.split()):
+            assert f"| `{name}` | {docs_extras.EXTRAS[name]} |" in body, f"{page}: {REFRESH}"
 
 
 def test_every_shipped_file_has_a_card_with_a_license() -> None:
