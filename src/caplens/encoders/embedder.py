@@ -206,32 +206,30 @@ class Embedder:
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """One vector per text."""
-        keys = {text: key_of(self.encoder.tower_identity, "text features", text) for text in dict.fromkeys(texts)}
-        known = self.cache.get(keys.values())
-        missing = [text for text, key in keys.items() if key not in known]
-        if missing:
-            features = zip(missing, self.encoder.text_features(missing), strict=True)
-            encoded = {keys[text]: row[None] for text, row in features}
-            self.cache.put(encoded)
-            known.update(encoded)
         if not texts:
             return np.zeros((0, self.encoder.dimension), np.float32)
-        row_of = {text: row for row, text in enumerate(keys)}
-        vectors = self.encoder.project_texts(np.concatenate([known[key] for key in keys.values()]))
+        keys = {key_of(self.encoder.tower_identity, "text features", text): text for text in dict.fromkeys(texts)}
+
+        def encode(missing: list[bytes]) -> Iterator[dict[bytes, Vectors]]:
+            features = self.encoder.text_features([keys[key] for key in missing])
+            yield {key: row[None] for key, row in zip(missing, features, strict=True)}
+
+        known = self.cache.get_or_make(keys, encode)
+        row_of = {text: row for row, text in enumerate(keys.values())}
+        vectors = self.encoder.project_texts(np.concatenate([known[key] for key in keys]))
         return vectors[[row_of[text] for text in texts]]
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors of every text; in the cache the last row is the vector of the whole."""
-        keys = {text: key_of(self.encoder.fingerprint, "tokens", text) for text in dict.fromkeys(texts)}
-        known = self.cache.get(keys.values())
-        missing = [text for text, key in keys.items() if key not in known]
-        if missing:
-            token_vectors = zip(missing, self.encoder.encode_tokens(missing), strict=True)
-            encoded = {keys[text]: np.vstack([tokens.vectors, tokens.whole]) for text, tokens in token_vectors}
-            self.cache.put(encoded)
-            known.update(encoded)
+        keys = {key_of(self.encoder.fingerprint, "tokens", text): text for text in dict.fromkeys(texts)}
+
+        def encode(missing: list[bytes]) -> Iterator[dict[bytes, Vectors]]:
+            encoded = self.encoder.encode_tokens([keys[key] for key in missing])
+            yield {key: np.vstack([tokens.vectors, tokens.whole]) for key, tokens in zip(missing, encoded, strict=True)}
+
+        known = self.cache.get_or_make(keys, encode)
         by_text = {}
-        for text, key in keys.items():
+        for key, text in keys.items():
             ids = tuple(self.encoder.tokenize(text)[0])
             by_text[text] = TokenVectors(ids, known[key][:-1], known[key][-1])
         return [by_text[text] for text in texts]

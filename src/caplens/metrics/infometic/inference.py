@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -188,15 +188,15 @@ def token_table(embedder: Embedder, ids: Sequence[Sequence[int]]) -> TokenTable:
     encoder = embedder.encoder
     start, *_, end = encoder.tokenize("")[0]
     wanted = sorted({PADDING, *(token for text in ids for token in text)})
-    keys = [key_of(encoder.fingerprint, "lone token", str(token)) for token in wanted]
-    known = embedder.cache.get(keys)
-    missing = [(token, key) for token, key in zip(wanted, keys, strict=True) if key not in known]
-    for first in range(0, len(missing), 512):
-        some = missing[first : first + 512]
-        vectors = encoder.encode_ids_whole([(start, token, end) for token, _ in some])
-        made = {key: vector[None] for (_, key), vector in zip(some, vectors, strict=True)}
-        embedder.cache.put(made)
-        known.update(made)
+    keys = {key_of(encoder.fingerprint, "lone token", str(token)): token for token in wanted}
+
+    def encode(missing: list[bytes]) -> Iterator[dict[bytes, Vectors]]:
+        for first in range(0, len(missing), 512):
+            batch = missing[first : first + 512]
+            vectors = encoder.encode_ids_whole([(start, keys[key], end) for key in batch])
+            yield {key: vector[None] for key, vector in zip(batch, vectors, strict=True)}
+
+    known = embedder.cache.get_or_make(keys, encode)
     return TokenTable({token: row for row, token in enumerate(wanted)}, np.concatenate([known[key] for key in keys]))
 
 
