@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 PHOTOS = {"val": 1000, "test": 400}
 FREQUENT = 500
 KINDS = ("right", "random", "similar", "noun")
-WRONG_FROM, DOUBTFUL_FROM = 0.7, 0.3
+WRONG_FROM, DOUBTFUL_FROM = 0.88, 0.4
 TARGET = Path(__file__).parents[1] / "src" / "caplens" / "storage" / "shipped" / "check-calibration.json"
 
 
@@ -182,14 +182,12 @@ def main() -> None:
         "similar_noticed": noticed["similar"],
         "noun_noticed": noticed["noun"],
     }
-    for title, part in (
-        ("validation, other half", held_out),
-        ("test", [row for row in rows if row["split"] == "test"]),
-    ):
+    test = [row for row in rows if row["split"] == "test"]
+    for title, part in (("validation, other half", held_out), ("test", test)):
         for name, level in (("wrong", WRONG_FROM), ("wrong or doubtful", DOUBTFUL_FROM)):
             shown = ", ".join(f"{kind} {100 * value:.1f} %" for kind, value in shares(part, calibration, level).items())
             print(f"{title}: called {name}: {shown}")
-    print(bar([row for row in rows if row["split"] == "test"], calibration))
+    print(bar(test, calibration))
     if given.write:
         content = {
             "weights": list(calibration.weights),
