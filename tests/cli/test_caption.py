@@ -76,6 +76,18 @@ def test_pictures_that_cannot_be_read(run: Run, folder: Path, weights: Path, str
     assert "broken.jpg" in shown.stderr
 
 
+def test_names_of_pictures_do_not_steer_the_terminal(run: Run, weights: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "a\x1b]0;x\x07.jpg"
+    whole.write_bytes(PICTURES[0].read_bytes())
+    broken = tmp_path / "b\x9b31m\u202e.jpg"
+    broken.write_bytes(b"nothing")
+    shown = run("caption", whole, broken, "--weights", weights)
+    assert shown.code == 0, shown.stderr
+    assert r"a\x1b]0;x\x07" in shown.stdout
+    assert r"b\x9b31m\u202e.jpg was not captioned" in shown.stderr
+    assert not set("\x1b\x07\x9b\u202e") & set(shown.stdout + shown.stderr)
+
+
 def test_what_is_wrong_is_said(run: Run, folder: Path, weights: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -87,5 +87,5 @@ def test_colour_and_markers() -> None:
             {"text": "cats", "status": "wrong"},
         ]
     }
-    assert mark("A red CAT!\x1b[2J", details, coloured=False) == "A (red) [CAT]! [2J"
-    assert mark("A red CAT!", details, coloured=True) == f"A {YELLOW}red{PLAIN} {RED}CAT{PLAIN}!"
+    assert mark("A red CAT!\x1b[2J", details, colored=False) == r"A (red) [CAT]!\x1b[2J"
+    assert mark("A red CAT!", details, colored=True) == f"A {YELLOW}red{PLAIN} {RED}CAT{PLAIN}!"

@@ -6,16 +6,19 @@ Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pkgutil
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
 
+from caplens.cli._show import tell
 from caplens.core.errors import CaplensError, CaplensWarning
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
@@ -67,32 +70,66 @@ def _every_verb(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one verb and exit with its code."""
     arguments = _bare_json_means_stdout(sys.argv[1:] if arguments is None else arguments)
-    with warnings.catch_warnings():
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets it written out
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():  # the process is the command line's own, and this is its first thread
         warnings.simplefilter("always", CaplensWarning)
-        show = warnings.showwarning
-
-        def show_note(message: Warning | str, category: type[Warning], *place: object) -> None:
-            if issubclass(category, CaplensWarning):
-                print(f"note: {message}", file=sys.stderr)
-            else:
-                show(message, category, *place)  # type: ignore[arg-type]
-
-        warnings.showwarning = show_note  # type: ignore[assignment]
+        warnings.filterwarnings("ignore", module="PIL")  # remarks on metadata that nobody here looks at
+        warnings.showwarning = _show_warning
         try:
-            build_app()(args=arguments, prog_name="caplens")
+            code = build_app()(args=arguments, prog_name="caplens", standalone_mode=False)
         except CaplensError as error:
             _fail(str(error), 2)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             _fail("interrupted", 130)
         except BrokenPipeError:  # the reader of our output (head, less) has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         except OSError as error:
             _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 2)
+        except Exception as error:
+            if hasattr(error, "format_message"):  # what typer has to say about the arguments
+                _explain_usage(error)
+                sys.exit(2)
+            for line in traceback.format_exc().splitlines():
+                tell(line)
+            sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str, code: int) -> None:
-    print(f"caplens: {message}", file=sys.stderr)
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, CaplensWarning):
+        tell(f"note: {message}")
+        return
+    for shown in warnings.formatwarning(message, category, filename, lineno, line).splitlines():
+        tell(shown)
+
+
+def _explain_usage(error: Any) -> None:
+    """Say what is wrong with the arguments, which may be names of files that somebody else chose."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
+        for line in error.format_message().splitlines():
+            tell(line)
+        return
+    if context is not None:
+        for line in context.get_usage().splitlines():
+            tell(line)
+        tell(f"Try '{context.command_path} {context.help_option_names[0]}' for help.")
+        tell("")
+    tell(f"Error: {error.format_message()}")
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    tell(f"caplens: {message}")
     sys.exit(code)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from caplens.cli._show import tell
 from caplens.core.errors import InputError
 
 References = Annotated[
@@ -88,14 +88,14 @@ def name_unscored(failures: Iterable[tuple[str, str]]) -> None:
     """Say which captions (ids) got no score and why, each once; of many, the first few."""
     reasons = dict.fromkeys(failures)
     for name, reason in islice(reasons, MOST_REASONS):
-        print(f"no score for {name}: {reason}", file=sys.stderr)
+        tell(f"no score for {name}: {reason}")
     if len(reasons) > MOST_REASONS:
-        print(f"no score for {len(reasons) - MOST_REASONS:,} more: --json FILE has every reason", file=sys.stderr)
+        tell(f"no score for {len(reasons) - MOST_REASONS:,} more: --json FILE has every reason")
 
 
 def name_failures(errors: Mapping[str, str], asked: Sequence[str]) -> None:
     """Say which metrics were not computed and why; whoever asked for them gets exit code 2."""
     for name, reason in errors.items():
-        print(f"{name} was not computed: {reason}", file=sys.stderr)
+        tell(f"{name} was not computed: {reason}")
     if asked and errors:
         raise typer.Exit(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from caplens.cli._show import say, show_table
+from caplens.cli._show import say, show_table, tell
 from caplens.evaluation.tabular import Tabular
 
 
@@ -45,6 +44,7 @@ def show_result(
         for line in lines:
             say(json_target, line)
         return
-    say(json_target, table.to_format(layout).rstrip("\n"))
+    for line in table.to_format(layout).rstrip("\n").split("\n"):
+        say(json_target, line)
     for line in lines:  # standard output is the table's alone
-        print(line, file=sys.stderr)
+        tell(line)

@@ -1,4 +1,7 @@
-"""What all verbs share: where json goes, tables for people or pipes, progress bars on a terminal."""
+"""What all verbs share: where json goes, tables for people or pipes, progress bars on a terminal.
+
+Whatever a verb prints goes through this file, which makes it printable: ids, paths and captions are other people's.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from caplens.core.plain_json import json_text
+from caplens.core.plain_json import json_pieces
 from caplens.core.progress import Progress, silent
-from caplens.storage.atomic import write_atomically
+from caplens.core.terminal_text import printable, printable_json
+from caplens.storage.atomic import atomic_path
 
 JsonTarget = Annotated[
     str | None,
@@ -25,18 +29,30 @@ def write_json(target: str | None, value: Any) -> None:
     """Write a verb's result where `--json` said; nothing if it was not given."""
     if target is None:
         return
-    text = json_text(value) + "\n"
     if target == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(printable_json(piece) for piece in json_pieces(value))
+        sys.stdout.write("\n")
         sys.stdout.flush()
-    else:
-        write_atomically(target, text)
+        return
+    with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json_pieces(value))
+        file.write("\n")
 
 
 def say(json_target: str | None, text: str = "") -> None:
     """A line for people; silent when standard output belongs to json."""
+    say_as_it_is(json_target, printable(text))
+
+
+def say_as_it_is(json_target: str | None, line: str) -> None:
+    """A line that was made printable before colors of our own went into it."""
     if json_target != "-":
-        typer.echo(text)
+        typer.echo(line)
+
+
+def tell(text: str) -> None:
+    """A line for people on standard error: what went wrong, or what they should know."""
+    typer.echo(printable(text), err=True)
 
 
 def show_table(
@@ -49,22 +65,24 @@ def show_table(
     """A rich table on a terminal, aligned plain text elsewhere; `right` names the columns of numbers."""
     if json_target == "-":
         return
+    columns, right = [printable(column) for column in columns], [printable(column) for column in right]
+    rows = [[printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        if title:
-            typer.echo(title)
-        for line in plain_table(columns, rows, right):
-            typer.echo(line)
+        for line in [title] * bool(title) + plain_table(columns, rows, right):
+            say(json_target, line)
         return
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    # Text: brackets in a caption are not markup.
+    heading = Text(printable(title)) if title else None
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # Text: brackets in a caption are not markup
+        table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
 
 
@@ -77,7 +95,7 @@ def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Se
     wmd      5.00
     """
     cells = [list(columns), *(list(row) for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(
             cell.rjust(width) if column in right else cell.ljust(width)
@@ -97,13 +115,13 @@ def progress_bar() -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, Any] = {}
 
         def advance(task: str, done: int, total: int) -> None:
             if task not in tasks:
-                tasks[task] = bars.add_task(task, total=total)
+                tasks[task] = bars.add_task(printable(task), total=total)
             bars.update(tasks[task], completed=done, total=total)
 
         yield advance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,7 @@ from caplens.cli._arguments import (
     split_names,
 )
 from caplens.cli._results import Format, Layout, show_result
-from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, write_json
 from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def command(
     if html is not None:
         say(json, f"wrote {html}")
     for name, reason in report.missing.items():
-        print(f"{name} was not run: {reason}", file=sys.stderr)
+        tell(f"{name} was not run: {reason}")
     if report.missing and names != ["all"]:
         raise typer.Exit(2)
 
@@ -112,7 +111,7 @@ def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
     lacking: dict[str, MissingData] = {}
     made = load_metrics([entry["name"] for entry in list_metrics()], options, lacking)
     for name, reason in lacking.items():
-        print(f"{name} is left out: {reason}", file=sys.stderr)
+        tell(f"{name} is left out: {reason}")
     return made
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, write_json
 
 
 def command(
@@ -43,7 +42,7 @@ def command(
     with progress_bar() as progress:
         made = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress)
     for picture, reason in made.failures.items():
-        print(f"{picture} was not captioned: {reason}", file=sys.stderr)
+        tell(f"{picture} was not captioned: {reason}")
     if not made.pictures:
         raise InputError("none of the pictures can be read")
     ids = picture_ids(made.pictures, known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +24,7 @@ from caplens.cli._arguments import (
     split_names,
 )
 from caplens.cli._results import Format, Layout, Signatures, show_result
-from caplens.cli._show import JsonTarget, progress_bar, write_json
+from caplens.cli._show import JsonTarget, progress_bar, tell, write_json
 
 
 def command(
@@ -106,7 +105,7 @@ def command(
     name_failures(found.errors, asked)
     if fail_if_worse and found.worse():
         for system, name in found.worse():
-            print(f"{system} is significantly worse than {found.systems[0]} in {name}", file=sys.stderr)
+            tell(f"{system} is significantly worse than {found.systems[0]} in {name}")
         raise typer.Exit(1)
 
 

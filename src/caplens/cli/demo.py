@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from caplens.cli._results import Layout, Signatures, show_result
-from caplens.cli._show import JsonTarget, progress_bar, say, write_json
+from caplens.cli._show import JsonTarget, progress_bar, say, tell, write_json
 from caplens.cli.weights import Purpose
 from caplens.core.progress import Progress
 
@@ -62,7 +62,7 @@ def command(
     say(json, f"Where the two systems differ:              open {board}")
     if report.errors or comparison.errors:
         for name, reason in {**report.errors, **comparison.errors}.items():
-            typer.echo(f"{name} was not computed: {reason}", err=True)
+            tell(f"{name} was not computed: {reason}")
         raise typer.Exit(2)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from caplens.cli._arguments import Options, read_options
-from caplens.cli._show import JsonTarget, say, write_json
+from caplens.cli._show import JsonTarget, say, say_as_it_is, tell, write_json
 from caplens.core.details import PARTLY, Details, Missing, Word
 from caplens.core.errors import InputError
+from caplens.core.terminal_text import printable
 
 if TYPE_CHECKING:
     from caplens.evaluation.explain import Explanation
@@ -57,13 +57,13 @@ def command(
     write_json(json, explanation.to_dict())
     if html is not None:
         explanation.to_html(html)
-    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for line in _lines(explanation, coloured):
-        say(json, line)
+    colored = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for line in _lines(explanation, colored):
+        say_as_it_is(json, line)
     if html is not None:
         say(json, f"wrote {html}")
     for note in (*explanation.notes, *(note for view in explanation.views for note in view.notes)):
-        print(f"note: {note}", file=sys.stderr)
+        tell(f"note: {note}")
 
 
 def _read(path: Path, image: str | None) -> list[str]:
@@ -90,16 +90,16 @@ def _read(path: Path, image: str | None) -> list[str]:
     return found
 
 
-def _lines(explanation: Explanation, coloured: bool) -> Iterator[str]:
-    """What the terminal shows."""
+def _lines(explanation: Explanation, colored: bool) -> Iterator[str]:
+    """What the terminal shows, printable but for our own colors."""
     for number, view in enumerate(explanation.views):
         if number:
             yield ""
-        yield f"{view.title}:"
+        yield printable(f"{view.title}:")
         yield ""
-        yield f"  {mark(explanation.caption, view.details, coloured)}"
+        yield f"  {mark(explanation.caption, view.details, colored)}"
         yield ""
-        yield from (f"  {line}" for line in _facts(view.details))
+        yield from (printable(f"  {line}") for line in _facts(view.details))
 
 
 def _facts(details: Details) -> Iterator[str]:
@@ -145,14 +145,14 @@ def _left_out(item: Missing) -> str:
     return f"{item['text']} ({item['note']})" if item.get("note") else item["text"]
 
 
-def mark(caption: str, details: Details, coloured: bool) -> str:
-    """The caption with wrong words red and close ones yellow; without colour [wrong] and (close).
+def mark(caption: str, details: Details, colored: bool) -> str:
+    """The caption with wrong words red and close ones yellow; without color [wrong] and (close).
 
-    >>> mark("A cat, asleep.", {"words": [{"text": "a"}, {"text": "cat", "status": "wrong"}]}, coloured=False)
+    >>> mark("A cat, asleep.", {"words": [{"text": "a"}, {"text": "cat", "status": "wrong"}]}, colored=False)
     'A [cat], asleep.'
     """
-    wrong, close = ((RED, PLAIN), (YELLOW, PLAIN)) if coloured else (("[", "]"), ("(", ")"))
-    caption = re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", caption).strip()  # nothing that steers a terminal
+    wrong, close = ((RED, PLAIN), (YELLOW, PLAIN)) if colored else (("[", "]"), ("(", ")"))
+    caption = printable(" ".join(caption.split()))
     lower, parts, start = caption.lower(), [], 0
     for word in details.get("words", []):
         place = lower.find(word["text"].lower(), start)

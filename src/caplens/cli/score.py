@@ -75,7 +75,8 @@ def command(
             **read_options(option, encoder, allow_urls),
         )
 
-    write_json(json, report.to_dict())
+    if json is not None:  # details are worked out for those who look at them
+        write_json(json, report.contents())
     if html is not None:
         report.to_html(html, title=predictions.name)
     show_result(
