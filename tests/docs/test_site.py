@@ -11,9 +11,9 @@ from urllib.parse import unquote
 import pytest
 from tools import docs_extras, docs_tables
 
+import caplens
 from caplens.cli import main
 from caplens.metrics import find_metric, known_metrics
-from caplens.readers import ReadLimits
 from caplens.vision import fetch, images, video
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +67,11 @@ def test_every_verb_has_a_section() -> None:
 
 def test_verbs_point_to_pages_that_exist() -> None:
     assert docs_tables.VERB_PAGES.keys() <= docs_tables.verbs().keys()
+
+
+def test_the_whole_public_face_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "index.md").read_text("utf-8")
+    assert sorted(re.findall(r"^::: caplens\.(\w+)$", text, re.M)) == sorted(caplens.__all__)
 
 
 def blocks(kind: str) -> list[tuple[str, str, str]]:
