@@ -19,6 +19,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,37 @@ def sets_block(words: str) -> str:
     return table(["set", "what people judged", "paper", "license"], rows)
 
 
+def columns_block(words: str) -> str:
+    """The columns that readers know, by all their names."""
+    from caplens.readers import columns
+
+    kinds = {
+        "the name of the caption": columns.ID_NAMES,
+        "the text to judge": columns.CAPTION_NAMES,
+        "what people wrote": columns.REFERENCES_NAMES,
+        "a picture": columns.IMAGE_NAMES,
+        "a video": columns.VIDEO_NAMES,
+    }
+    rows = (
+        [f"`{first}`", meaning, ", ".join(f"`{name}`" for name in others)]
+        for meaning, (first, *others) in kinds.items()
+    )
+    return table(["column", "what it is", "also called"], rows)
+
+
+def limits_block(words: str) -> str:
+    """How much of a file is read: the fields of `ReadLimits`, each with the text below it."""
+    from caplens.readers import ReadLimits
+
+    (limits,) = (node for node in ast.parse(inspect.getsource(ReadLimits)).body if isinstance(node, ast.ClassDef))
+    rows = []
+    for field, said in pairwise(limits.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(said, ast.Expr):
+            name = ast.unparse(field.target)
+            rows.append([f"`{name}`", f"{getattr(ReadLimits, name):,}", str(ast.literal_eval(said.value)).rstrip(".")])
+    return table(["limit", "default", "meaning"], rows)
+
+
 def settings_block(words: str) -> str:
     """Settings of a training: the fields of its config class, read without importing torch."""
     for path in sorted((ROOT / "src" / "caplens" / "training").rglob("*.py")):
@@ -336,6 +368,8 @@ QUICK: dict[str, Callable[[str], str]] = {
     "shipped": shipped_block,
     "file": file_block,
     "sets": sets_block,
+    "columns": columns_block,
+    "limits": limits_block,
     "settings": settings_block,
 }
 SLOW: dict[str, Callable[[str], str]] = {"run": run_block, "signature": signature_block, "extras": extras_block}
@@ -353,7 +387,8 @@ def filled(text: str, kinds: dict[str, Callable[[str], str]]) -> str:
         kind, words = match["kind"], match["words"]
         if kind not in kinds:
             return match[0]
-        return f"<!-- {kind}: {words} -->\n\n{kinds[kind](words)}\n\n<!-- end {kind} -->"
+        start = f"<!-- {kind}: {words}".rstrip()
+        return f"{start} -->\n\n{kinds[kind](words)}\n\n<!-- end {kind} -->"
 
     return BLOCK.sub(fill, text)
 

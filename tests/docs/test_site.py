@@ -12,8 +12,9 @@ import pytest
 from tools import docs_extras, docs_tables
 
 import caplens
+from caplens.cli import main
 from caplens.metrics import find_metric, known_metrics
-from caplens.readers import read
+from caplens.vision import fetch, images, video
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -66,6 +67,11 @@ def test_every_verb_has_a_section() -> None:
 
 def test_verbs_point_to_pages_that_exist() -> None:
     assert docs_tables.VERB_PAGES.keys() <= docs_tables.verbs().keys()
+
+
+def test_the_whole_public_face_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "index.md").read_text("utf-8")
+    assert sorted(re.findall(r"^::: caplens\.(\w+)$", text, re.M)) == sorted(caplens.__all__)
 
 
 def blocks(kind: str) -> list[tuple[str, str, str]]:
@@ -173,7 +179,9 @@ def test_examples_run(kind: str, code: str, tmp_path: Path, monkeypatch: pytest.
         return
     path = tmp_path / f"captions.{ {'json': 'jsonl', 'csv': 'csv'}[kind] }"
     path.write_text(code, "utf-8")
-    assert caplens.evaluate(read(path), metrics=["rouge-l"])["rouge-l"].score > 0
+    with pytest.raises(SystemExit) as end:
+        main(["score", str(path), "--metrics", "rouge-l"])
+    assert end.value.code == 0
 
 
 def test_every_guide_that_can_shows_an_example_that_runs() -> None:
@@ -182,6 +190,21 @@ def test_every_guide_that_can_shows_an_example_that_runs() -> None:
 
 
 # The project's own files
+
+
+@pytest.mark.parametrize("name", ["SECURITY.md", "docs/architecture.md"])
+def test_limits_are_those_of_the_code(name: str) -> None:
+    text = " ".join((ROOT / name).read_text("utf-8").split())
+    limits = [
+        f"regular files of at most {images.MOST_BYTES // 2**20} MB",
+        f"at most {images.MOST_DECODED_BYTES // 10**6} MB decoded",
+        f"regular files of at most {video.MOST_BYTES // 2**30} GB",
+        f"at most {video.MOST_FRAMES:,} frames",
+        f"{video.MOST_SECONDS:g} seconds of decoding",
+        f"at most {fetch.MOST_BYTES // 2**20} MB, {fetch.MOST_SECONDS:g} seconds over everything, "
+        f"{fetch.MOST_REDIRECTS} redirects",
+    ]
+    assert [limit for limit in limits if limit not in text] == []
 
 
 def test_readme_is_short() -> None:
