@@ -49,3 +49,36 @@ def test_what_does_not_fit_is_refused(arguments: dict[str, object], message: str
 def test_unused_references_are_mentioned() -> None:
     with pytest.warns(CaplensWarning, match="id 'y' are left out"):
         CaptionSet.of({"x": "a"}, {"x": ["r"], "y": ["s"]})
+
+
+def test_groups_name_the_picture_of_each_caption() -> None:
+    captions = CaptionSet.of(["a", "b", "c"], {"x": ["r"], 7: ["s"]}, images={"x": "x.jpg"}, groups=["x", 7, "x"])
+    assert captions.ids == ["x#0", "7#0", "x#1"]
+    assert captions.groups == ["x", "7", "x"]
+    assert captions.references == [["r"], ["s"], ["r"]]
+    assert captions.images == ["x.jpg", None, "x.jpg"]
+    taken = captions.take([2, 2, 1])
+    assert taken.groups == ["x", "x", "7"]
+    assert CaptionSet.of(["a"]).take([0]).groups is None
+    assert captions != CaptionSet.of(["a", "b", "c"], captions.references, captions.images, ids=captions.ids)
+
+
+def test_groups_go_with_ids_of_their_own() -> None:
+    by_id = CaptionSet.of({"p": "a", "q": "b"}, {"x": ["r"]}, groups={"q": "x", "p": "x"})
+    assert (by_id.ids, by_id.groups, by_id.references) == (["p", "q"], ["x", "x"], [["r"], ["r"]])
+    assert CaptionSet.of(["a", "b"], ids=["p", "q"], groups=["x", "x"]).ids == ["p", "q"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["x"], "1 groups for 2 candidates"),
+        ("xy", "groups is one string"),
+        ({"x": "y"}, "no groups for ids '0', '1'"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CaptionSet.of(["a", "b"], groups=groups)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the group must be a string, not int"):
+        CaptionSet(["p"], ["a"], groups=[7])  # type: ignore[list-item]

@@ -43,6 +43,22 @@ def mapping(folder: Path) -> tuple[Path, Path]:
     return write(folder / "candidates.json", CAPTIONS), write(folder / "references.json", REFERENCES)
 
 
+def karpathy(folder: Path) -> tuple[Path, Path]:
+    images = [
+        {
+            "filepath": "val2014",
+            "filename": f"COCO_val2014_{int(key):012d}.jpg",
+            "split": "test",
+            "imgid": 90 + int(key),
+            "cocoid": int(key),
+            "sentids": [1, 2],
+            "sentences": [{"tokens": text.split(), "raw": text, "imgid": 90, "sentid": 1} for text in texts],
+        }
+        for key, texts in REFERENCES.items()
+    ]
+    return coco(folder)[0], write(folder / "dataset_coco.json", {"images": images, "dataset": "coco"})
+
+
 def jsonl(folder: Path) -> tuple[Path, None]:
     return write(folder / "rows.jsonl", "\n".join(json.dumps(row) for row in rows()) + "\n\n"), None
 
@@ -99,6 +115,7 @@ def captioned_folder(folder: Path) -> tuple[Path, None]:
 LAYOUTS = [
     coco,
     mapping,
+    karpathy,
     jsonl,
     jsonl_gz,
     csv_json_cell,
@@ -149,6 +166,49 @@ def test_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
     captions = read(path)
     assert captions.images == [str(tmp_path / "p/cat.jpg"), "http://h/d.jpg"]
     assert captions.ids == ["cat", "d"]
+
+
+def test_karpathys_pictures_are_named_by_file_where_they_have_no_number(tmp_path: Path) -> None:
+    content = {"images": [{"filename": "1000_ab.jpg", "imgid": 0, "split": "val", "sentences": [{"raw": "a dog"}]}]}
+    path = write(tmp_path / "dataset_flickr8k.json", {**content, "dataset": "flickr8k"})
+    assert read_references(path) == {"1000_ab": ["a dog"]}
+    captions = write(tmp_path / "c.json", [{"imgid": 0, "caption": "a cat"}])
+    assert read(captions, path, id_column="imgid").references == [["a dog"]]
+    write(path, {"images": [{"filename": "a.jpg", "sentences": ["a dog"]}]})
+    with pytest.raises(InputError, match=r"row 1: sentences must be a list of objects"):
+        read_references(path)
+    write(path, {"images": [{"id": 1, "file_name": "a.jpg"}], "annotations": []})
+    with pytest.raises(InputError, match="the images have neither annotations nor sentences"):
+        read_references(path)
+
+
+def test_annotations_may_come_before_their_pictures(tmp_path: Path) -> None:
+    notes = [{"id": 5, "image_id": 1, "caption": "a dog"}]
+    content = {
+        "info": {"year": 2014},
+        "annotations": notes,
+        "licenses": [],
+        "images": [{"id": 1, "file_name": "x.jpg"}],
+    }
+    captions = read(write(tmp_path / "a.json", content))
+    assert (captions.ids, captions.images) == (["1"], [str(tmp_path / "x.jpg")])
+
+
+def test_long_json_is_read_in_pieces(tmp_path: Path) -> None:
+    """Values that lie across the pieces a file is read in: texts, escapes, numbers, and white space between."""
+    texts = [f'{"é" * (number % 700)} "{number}" \\ \u00e9' for number in range(6000)]
+    rows = [{"image_id": number, "caption": text} for number, text in enumerate(texts)]
+    path = tmp_path / "a.json"
+    for indent in (None, 7):
+        path.write_text(json.dumps(rows, indent=indent, ensure_ascii=bool(indent)), encoding="utf-8")
+        assert path.stat().st_size > 3_000_000
+        captions = read(path)
+        assert captions.candidates == texts
+    path.write_text(path.read_text() + "x")
+    with pytest.raises(
+        InputError, match=rf"line {path.read_text().count(chr(10)) + 1}, column 2: not json: Extra data"
+    ):
+        read(path)
 
 
 def test_side_files(tmp_path: Path) -> None:

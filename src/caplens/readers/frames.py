@@ -27,7 +27,8 @@ def is_frame(source: object) -> bool:
 
 
 def _is_dataset(source: object) -> bool:
-    return all(hasattr(source, name) for name in ("column_names", "with_format", "__getitem__"))
+    # One that can only be gone through once has no length; its pictures could not be found again.
+    return all(hasattr(source, name) for name in ("column_names", "with_format", "__len__"))
 
 
 def read(source: Any, choice: ColumnChoice, limits: ReadLimits) -> Iterator[Row]:

@@ -99,7 +99,8 @@ class Table:
         try:
             return next(self._reader, None)
         except csv.Error as error:
-            raise InputError(f"not csv: {error}", where=f"{self.source.name}, row {number + 1}") from None
+            problem = str(error).partition(" - ")[0]  # what follows is advice for programmers
+            raise InputError(f"not csv: {problem}", where=f"{self.source.name}, row {number + 1}") from None
 
     def _lines(self) -> Iterator[str]:
         """Lines, as many as one row may have: an open quote would swallow the rest of the file."""
@@ -119,6 +120,9 @@ def _delimiter(header: str, suffix: str) -> str:
     preferred = "\t" if suffix == ".tsv" else ","
 
     def count(delimiter: str) -> int:
-        return len(next(csv.reader([header], delimiter=delimiter), []))
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
 
     return max(sorted(_DELIMITERS, key=lambda delimiter: delimiter != preferred), key=count)
