@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from caplens.core.terminal_text import printable, printable_json
 
+TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""Kinds of characters that turn the direction of the text around them."""
+
 
 @given(st.text(st.characters(), max_size=40))
 def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
@@ -17,17 +20,7 @@ def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
     shown.encode("utf-8")
     for character in shown:
         assert unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"}
-        assert unicodedata.bidirectional(character) not in {
-            "LRE",
-            "RLE",
-            "LRO",
-            "RLO",
-            "PDF",
-            "LRI",
-            "RLI",
-            "FSI",
-            "PDI",
-        }
+        assert unicodedata.bidirectional(character) not in TURNING
     if text.isprintable():
         assert shown == text
 
