@@ -157,12 +157,12 @@ def run_kernels(references: References, candidates: Candidates, corpus: list[lis
         assert index.document_frequency().max(initial=0) <= len(references)
     else:
         table = build_idf(corpus, tokenizer)
-        index = NgramIndex(references, table.words, table.prefixes, table.lasts)
-    weights = TfIdf(index, np.linspace(0, 9, len(index)), 10.0)
+        index = NgramIndex(references, table.words, table.prefixes, table.lasts, table.frequencies)
+    weights = TfIdf(index, np.linspace(0, 9, len(index.frequencies())), 10.0)
     for clip in (False, True):
-        cosines = candidates.cosines(weights, clip)
-        assert cosines.shape == (pairs, 4)
-        assert np.isfinite(cosines).all()
+        sums = candidates.consensus(weights, clip, np.ones(pairs))
+        assert sums.shape == (count, 4)
+        assert np.isfinite(sums).all()
     logs, distinct, total = candidates.repetitions(WordRuns(references, clip))
     assert np.isfinite(logs).all()
     assert (distinct <= total).all()

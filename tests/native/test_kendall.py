@@ -30,7 +30,8 @@ def rated_rows(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[l
         return draw(st.lists(st.integers(0, most), min_size=rows, max_size=rows))
 
     weights = draw(st.lists(st.lists(st.integers(0, 3), min_size=units, max_size=units), min_size=1, max_size=4))
-    return column(draw(st.integers(0, 20))), column(draw(st.integers(0, 20))), column(units - 1), weights
+    most = st.integers(0, 2 * rows - 1)
+    return column(draw(most)), column(draw(most)), column(units - 1), weights
 
 
 def ints(values: object) -> np.ndarray:
@@ -51,7 +52,7 @@ def test_resampled_counts_are_those_of_the_repeated_rows(data) -> None:
 @given(rated_rows(), st.randoms(use_true_random=False))
 def test_swapped_counts_are_those_of_the_mixture(data, random) -> None:
     a, y, units, weights = data
-    b = [random.randint(0, 20) for _ in a]
+    b = [random.randint(0, 2 * len(a) - 1) for _ in a]
     masks = [[weight % 2 for weight in drawn] for drawn in weights]
     got = _kernels.kendall_swapped(ints(a), ints(b), ints(y), ints(units), np.array(masks, dtype=np.uint8))
     for row, mask in zip(got, masks, strict=True):

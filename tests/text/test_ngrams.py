@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import caplens
 from caplens.native._kernels import Candidates, NgramIndex, References, TfIdf, TokenMap, WordRuns
+from caplens.text import ngrams
 from caplens.text.ngrams import Corpus, ReferenceIndex, tokenizer_name
 
 
@@ -50,11 +55,12 @@ def test_captions_as_numbers_are_the_captions_as_words() -> None:
     lengths = np.array([len(row) for row in rows])
     numbers = Candidates(TokenMap(index.kernel, words), flat, lengths, groups)
     texts = Candidates(index.kernel, [" ".join(words[number] for number in row) for row in rows], groups)
-    weights = TfIdf(index.ngrams, np.linspace(0.1, 2.0, len(index.ngrams)), 3.0)
+    weights = TfIdf(index.ngrams, np.linspace(0.1, 2.0, len(index.ngrams.frequencies())), 3.0)
+    ones = np.ones(int(texts.pair_starts()[-1]))
     for a, b in [
         (numbers.bleu_counts(), texts.bleu_counts()),
         (numbers.common_subsequences(), texts.common_subsequences()),
-        (numbers.cosines(weights, True), texts.cosines(weights, True)),
+        (numbers.consensus(weights, True, ones), texts.consensus(weights, True, ones)),
         *zip(numbers.repetitions(index.word_runs(False)), texts.repetitions(index.word_runs(False)), strict=True),
     ]:
         np.testing.assert_array_equal(a, b)
@@ -75,14 +81,20 @@ def test_wrong_arguments_raise_and_never_crash() -> None:
         Candidates(TokenMap(references, ["a"]), np.array([1]), np.array([1]), row)
     with pytest.raises(ValueError, match="exceed"):
         Candidates(TokenMap(references, ["a"]), np.array([0]), np.array([2]), row)
-    with pytest.raises(ValueError, match="one idf per n-gram"):
-        TfIdf(NgramIndex(references), np.zeros(1), 1.0)
+    with pytest.raises(ValueError, match="one idf per frequency"):
+        TfIdf(NgramIndex(references), np.zeros(2), 1.0)
     with pytest.raises(ValueError, match="other references"):
-        candidates.cosines(TfIdf(NgramIndex(other), np.zeros(3), 1.0), True)
+        candidates.consensus(TfIdf(NgramIndex(other), np.zeros(1), 1.0), True, np.ones(1))
+    with pytest.raises(ValueError, match="one penalty per pair"):
+        candidates.consensus(TfIdf(NgramIndex(references), np.zeros(1), 1.0), True, np.ones(2))
+    with pytest.raises(IndexError, match="do not exist"):
+        candidates.rows(0, 2)
     with pytest.raises(ValueError, match="other references"):
         candidates.repetitions(WordRuns(other, True))
     with pytest.raises(ValueError, match="damaged"):
-        NgramIndex(references, ["a"], np.array([9], dtype=np.uint32), np.array([0], dtype=np.uint32))
+        NgramIndex(references, ["a"], *(np.array(part, dtype=np.uint32) for part in ([9], [0], [1, 1])))
+    with pytest.raises(ValueError, match="differ in length"):
+        NgramIndex(references, ["a"], *(np.array(part, dtype=np.uint32) for part in ([0], [0], [1])))
     with pytest.raises(ValueError, match="tokenizer"):
         References([], "bpe")
     with pytest.raises(TypeError, match="strings"):
@@ -110,10 +122,44 @@ for _ in range(100):
 
 
 def test_an_ngram_may_weigh_less_than_its_first_words() -> None:
-    references = References([["a b c d"]], "whitespace")
+    references = References([["a b c d"], ["a b c d"], ["a b c"]], "whitespace")
     index = NgramIndex(references)
-    idf = np.full(len(index), 2.0)
-    idf[-1] = 0.5  # only the last n-gram, which is the whole text, differs from an unknown one
-    cosines = Candidates(references, ["a b c d e"], np.array([0])).cosines(TfIdf(index, idf, 2.0), True)
-    expected = [4 / np.sqrt(4 * 5), 3 / np.sqrt(3 * 4), 2 / np.sqrt(2 * 3), 0.5 / np.sqrt(0.5**2 + 2.0**2)]
-    np.testing.assert_allclose(cosines[0], expected)
+    assert index.frequencies().tolist() == [2, 3]
+    weights = TfIdf(index, np.array([0.5, 2.0]), 2.0)  # what stands in two of the images weighs less: d, cd, bcd, abcd
+    sums = Candidates(references, ["a b c d e"], np.array([0])).consensus(weights, True, np.ones(1))
+    own = [4 + 4 + 4 + 0.25, 4 + 4 + 0.25, 4 + 0.25, 0.25]
+    unknown = [4, 4, 4, 4]
+    expected = [part / np.sqrt(part * (part + more)) for part, more in zip(own, unknown, strict=True)]
+    np.testing.assert_allclose(sums[0], expected)
+
+
+texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(texts, max_size=3), max_size=6))
+def test_document_frequencies_are_those_of_counting_every_ngram(groups: list[list[str]]) -> None:
+    counted: Counter[tuple[str, ...]] = Counter()
+    for group in groups:
+        lists = [text.split() for text in group]
+        counted.update({tuple(w[i : i + n]) for w in lists for n in range(1, 5) for i in range(len(w) - n + 1)})
+    references = References(groups, "whitespace")
+    index = NgramIndex(references)
+    names: list[tuple[str, ...]] = [(word,) for word in references.words()]
+    for key in index.keys().tolist():
+        names.append((*names[key >> 32], *names[key & 0xFFFFFFFF]))
+    expected = {gram: count for gram, count in counted.items() if count > 1 or len(gram) == 1}
+    if "" in references.words():  # an empty text is one empty token to ROUGE, and no n-gram
+        expected["",] = 0
+    assert dict(zip(names, index.document_frequency().tolist(), strict=True)) == expected
+    assert index.frequencies().tolist() == sorted(set(expected.values()))
+
+
+def test_parts_of_a_corpus_score_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    captions = [f"a dog {number} runs" if number % 3 else "a cat" for number in range(20)]
+    references = [[f"a dog runs {number}", "a cat sits"][: 1 + number % 2] for number in range(20)]
+    metrics = ["cider-d", "cider-r", "cider-plain"]
+    whole = caplens.evaluate(captions, references, metrics=metrics)
+    monkeypatch.setattr(ngrams, "PART", 7)
+    for result in caplens.evaluate(captions, references, metrics=metrics):
+        np.testing.assert_array_equal(result.scores, whole[result.name].scores)

@@ -15,7 +15,7 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Resources, Statistics, register
-from caplens.text.idf import IdfSource, IdfTable, find_idf, idf_weights
+from caplens.text.idf import IdfSource, IdfTable, Weights, find_idf, idf_weights
 from caplens.text.ngrams import Corpus, Tokenizer, corpus_of, tokenizer_name
 
 SIGMA = 6.0  # of the Gaussian on the length difference; CIDEr-D, section 3 of the supplement
@@ -53,30 +53,42 @@ class Cider(Metric):
         table = self.table()
         return {} if table is None else {"idf table": table.checksum}
 
-    def notes(self, corpus: Corpus) -> tuple[str, ...]:
-        """What the reader should know about these captions."""
-        weights = idf_weights(corpus.references, self.table())
-        if len(corpus.candidates) == 0 or not weights.all_zero:
-            return ()
-        what = "there is one image" if weights.images == 1 else f"all {weights.images} images have the same references"
-        return (
-            f"every score is 0 because {what}: an n-gram that every image has weighs log({weights.images}/"
-            f"{weights.images}) = 0; give idf= a table (caplens idf build) or a caption file",
-        )
+    def wordless(self, corpus: Corpus) -> int:
+        """How many captions have no words and score 0."""
+        return 0
 
     def statistics(self, work: Workspace) -> Statistics:
         corpus = corpus_of(work, self.tokenizer)
         weights = idf_weights(corpus.references, self.table())
-        # sim(c, s) for n = 1..4 in four columns; CIDEr-R eq. 1
-        cosines = corpus.candidates.cosines(weights.kernel, self.clip)
-        cosines *= self.penalty(corpus)[:, None]
-        sums = corpus.sum_over_references(cosines)
-        scores = 10.0 * (sums.mean(axis=1) / corpus.reference_counts)  # eq. 3 and 4
+        scores = np.empty(len(corpus.candidates))
+        scored = wordless = 0
+        for part in corpus.parts():
+            # sim(c, s) for n = 1..4 in four columns; CIDEr-R eq. 1
+            sums = part.candidates.consensus(weights.kernel, self.clip, self.penalty(part))
+            count = len(part.candidates)
+            scores[scored : scored + count] = 10.0 * (sums.mean(axis=1) / part.reference_counts)  # eq. 3 and 4
+            scored += count
+            wordless += self.wordless(part)
         return Statistics(
             scores[:, None],
-            notes=self.notes(corpus),
+            notes=_notes(weights, len(scores), wordless),
             facts={"images": str(weights.images), "references": corpus.counts_name},
         )
+
+
+def _notes(weights: Weights, captions: int, wordless: int) -> tuple[str, ...]:
+    """What the reader should know about these captions."""
+    notes = []
+    if captions and weights.all_zero:
+        what = "there is one image" if weights.images == 1 else f"all {weights.images} images have the same references"
+        notes.append(
+            f"every score is 0 because {what}: an n-gram that every image has weighs log({weights.images}/"
+            f"{weights.images}) = 0; give idf= a table (caplens idf build) or a caption file"
+        )
+    if wordless:
+        have = "1 caption has" if wordless == 1 else f"{wordless} captions have"
+        notes.append(f"{have} no words and score 0 (the official scorer gives NaN)")
+    return tuple(notes)
 
 
 @register
@@ -156,9 +168,5 @@ class CiderR(Cider):
         wordless = np.repeat(distinct == 0, corpus.reference_counts)
         return np.where(wordless, 0.0, combined)
 
-    def notes(self, corpus: Corpus) -> tuple[str, ...]:
-        wordless = int((corpus.repetitions(whole_tokens=self.formula == "paper")[1] == 0).sum())
-        if not wordless:
-            return super().notes(corpus)
-        captions = "1 caption has" if wordless == 1 else f"{wordless} captions have"
-        return (*super().notes(corpus), f"{captions} no words and score 0 (the official scorer gives NaN)")
+    def wordless(self, corpus: Corpus) -> int:
+        return int((corpus.repetitions(whole_tokens=self.formula == "paper")[1] == 0).sum())

@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "interrupt.h"
+
 namespace nb = nanobind;
 
 namespace caplens {
@@ -134,6 +136,7 @@ class State {
 Table parse(const Matrix& features, const Ints& rows, const Ints& lengths, const Vector& padding, const Vector& bias,
             const Matrix& upper, const Vector& upper_bias, const Ints& kinds) {
     const std::size_t hidden = upper.shape(1), width = hidden * pieces, classes = upper.shape(0);
+    if (hidden > (std::size_t{1} << 32)) throw std::invalid_argument("the parser's arrays are too wide");
     if (features.shape(1) != places * width || padding.size() != places * width || bias.size() != width ||
         upper_bias.size() != classes || kinds.size() != classes)
         throw std::invalid_argument("the parser's arrays do not fit together");
@@ -152,6 +155,7 @@ Table parse(const Matrix& features, const Ints& rows, const Ints& lengths, const
     auto out = std::make_unique<std::int32_t[]>(std::max<std::size_t>(1, 2 * tokens));
     {
         nb::gil_scoped_release release;
+        Interrupt interrupt;
         std::vector<float> sums(width), activation(hidden), scores(classes);
         // Column-major, so that the scores of all moves grow side by side in vector registers.
         std::vector<float> columns(hidden * classes);
@@ -161,6 +165,7 @@ Table parse(const Matrix& features, const Ints& rows, const Ints& lengths, const
         for (std::size_t text = 0; text < lengths.size(); ++text) {
             State state(lengths(text));
             while (!state.done()) {
+                interrupt.after(places * width + hidden * classes / 4);
                 std::copy(bias.data(), bias.data() + width, sums.begin());
                 const auto context = state.context();
                 for (std::size_t place = 0; place < places; ++place) {

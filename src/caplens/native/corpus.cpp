@@ -1,138 +1,20 @@
 #include "corpus.h"
 
-#include <cmath>
-
 namespace caplens {
-
-namespace {
-
-void check_signals(std::size_t count) {
-    if (count % 65536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
-}  // namespace
 
 References::References(nb::iterable groups, nb::object tokenizer) : tokenizer_(std::move(tokenizer)) {
     TextSet texts;
+    Interrupt interrupt;
     for (nb::handle group : groups) {
-        for (nb::handle text : group) members_.push_back(texts.add(text));
+        for (nb::handle text : group) {
+            members_.push_back(texts.add(text));
+            interrupt.after(100);
+        }
         ends_.push_back(members_.size());
-        check_signals(ends_.size());
+        interrupt.after(100);
     }
-    tokens_.tokenize(texts, tokenizer_, vocabulary_);
-}
-
-NgramIndex::NgramIndex(std::shared_ptr<const References> references, const FrequencyTable* table)
-    : references_(std::move(references)) {
-    if (table != nullptr) {
-        table_words_ = std::make_unique<Vocabulary>();
-        for (Id word = 0; word < references_->vocabulary().size(); ++word)
-            table_words_->intern(references_->vocabulary().word(word));
-        for (const std::string& word : table->words) table_ids_.push_back(table_words_->intern(word));
-    }
-    // Captions have about as many distinct n-grams as words.
-    const Tokens& tokens = references_->tokens();
-    grams_.start_at(vocabulary().size(), tokens.total() + (table == nullptr ? 0 : 2 * table->lasts.size()));
-    ids_.reserve(kLongest * tokens.total());
-    if (table != nullptr) {
-        for (std::size_t entry = 0; entry < table->lasts.size(); ++entry) {
-            const Id prefix = table->prefixes[entry], last = table->lasts[entry];
-            if (prefix >= table_ids_.size() || last >= table->words.size()) throw nb::value_error("damaged table");
-            table_ids_.push_back(grams_.intern(gram_key(table_ids_[prefix], table_ids_[last])));
-        }
-    }
-    std::vector<std::uint64_t> scratch;
-    for_each_row(tokens.size(), [&](std::size_t text) { add_text(tokens.words(static_cast<Id>(text)), scratch); });
-    ids_.shrink_to_fit();
-}
-
-void NgramIndex::add_text(std::span<const Id> words, std::vector<std::uint64_t>& scratch) {
-    const auto starts = level_starts(words.size());
-    const std::size_t base = ids_.size();
-    ids_.resize(base + starts[kLongest]);
-    std::copy(words.begin(), words.end(), ids_.begin() + static_cast<std::ptrdiff_t>(base));
-    for (std::size_t n = 2; n <= kLongest; ++n) {
-        const Id* prefixes = ids_.data() + base + starts[n - 2];
-        Id* out = ids_.data() + base + starts[n - 1];
-        const std::size_t count = starts[n] - starts[n - 1];
-        // All keys of a level are known before the first is looked up, so the memory can be fetched ahead.
-        for (std::size_t at = 0; at < count; ++at) grams_.prefetch(gram_key(prefixes[at], words[at + n - 1]));
-        for (std::size_t at = 0; at < count; ++at) out[at] = grams_.intern(gram_key(prefixes[at], words[at + n - 1]));
-    }
-    for (std::size_t n = 0; n < kLongest; ++n)
-        group_equal({ids_.data() + base + starts[n], starts[n + 1] - starts[n]}, scratch);
-    ends_.push_back(ids_.size());
-}
-
-std::vector<Id> NgramIndex::document_frequency() const {
-    struct Entry {
-        Id frequency = 0, last_group = 0;
-    };
-    std::vector<Entry> entries(size());
-    for_each_row(references_->groups(), [&](std::size_t group) {
-        const Id stamp = static_cast<Id>(group) + 1;
-        for (const Id text : references_->texts(group)) {
-            const std::span<const Id> grams = ids(text);
-            for (const Id id : grams) __builtin_prefetch(&entries[id], 1);
-            for (const Id id : grams) {
-                Entry& entry = entries[id];
-                entry.frequency += entry.last_group != stamp;
-                entry.last_group = stamp;
-            }
-        }
-    });
-    std::vector<Id> frequencies(size());
-    for (Id id = 0; id < size(); ++id) frequencies[id] = entries[id].frequency;
-    return frequencies;
-}
-
-TfIdf::TfIdf(std::shared_ptr<const NgramIndex> index, std::span<const double> idf, double unseen)
-    : index_(std::move(index)), unseen_(unseen) {
-    keep_weights(idf);
-    work_out_norms(idf);
-}
-
-// Most n-grams occur with one image only and weigh what unknown ones weigh: a table without them is fast to search.
-void TfIdf::keep_weights(std::span<const double> idf) {
-    const std::vector<std::uint64_t> keys = index_->keys();
-    const Id words = index_->vocabulary().size();
-    std::vector<Id> renamed(index_->size(), kNone);
-    std::size_t kept = 0;
-    for (std::size_t id = idf.size(); id-- > words;) {
-        if (idf[id] == unseen_ && renamed[id] == kNone) continue;
-        renamed[id] = renamed[keys[id - words] >> 32] = 0;  // to get a name below, as its first words must
-        ++kept;
-    }
-    grams_.start_at(words, 2 * kept);
-    weights_.assign(idf.begin(), idf.begin() + words);
-    for (Id word = 0; word < words; ++word) renamed[word] = word;
-    for (std::size_t id = words; id < idf.size(); ++id) {
-        if (renamed[id] == kNone) continue;
-        const std::uint64_t key = keys[id - words];
-        renamed[id] = grams_.intern(gram_key(renamed[key >> 32], static_cast<Id>(key)));
-        weights_.push_back(idf[id]);
-    }
-}
-
-void TfIdf::work_out_norms(std::span<const double> idf) {
-    const Tokens& tokens = index_->references().tokens();
-    norms_.resize(tokens.size());
-    for_each_row(tokens.size(), [&](std::size_t row) {
-        const Id text = static_cast<Id>(row);
-        const std::span<const Id> ids = index_->ids(text);
-        for (const Id id : ids) __builtin_prefetch(&idf[id]);
-        const auto starts = level_starts(tokens.words(text).size());
-        for (std::size_t n = 0; n < kLongest; ++n) {
-            double squares = 0.0;
-            for (std::size_t at = starts[n], next; at < starts[n + 1]; at = next) {
-                next = at + 1;
-                while (next < starts[n + 1] && ids[next] == ids[at]) ++next;
-                const double value = static_cast<double>(next - at) * idf[ids[at]];
-                squares += value * value;
-            }
-            norms_[row][n] = std::sqrt(squares);
-        }
-    });
+    texts.close();
+    tokens_.tokenize(texts, tokenizer_, vocabulary_, interrupt);
 }
 
 WordRuns::WordRuns(std::shared_ptr<const References> references, bool whole_tokens)
@@ -151,22 +33,25 @@ TokenMap::TokenMap(std::shared_ptr<const References> references, nb::iterable wo
     vocabulary_->intern("");  // an empty caption is one empty token to ROUGE; from here on the vocabulary is only read
 }
 
-Candidates::Candidates(std::shared_ptr<const References> references, nb::iterable texts, std::vector<std::size_t> groups)
-    : references_(std::move(references)),
-      vocabulary_(std::make_shared<Vocabulary>(&references_->vocabulary())),
-      groups_(std::move(groups)) {
+Candidates::Candidates(std::shared_ptr<const References> references, nb::iterable texts, std::span<const std::int64_t> groups)
+    : references_(std::move(references)), vocabulary_(std::make_shared<Vocabulary>(&references_->vocabulary())) {
     TextSet distinct;
+    Interrupt interrupt;
     for (nb::handle text : texts) {
         texts_.push_back(distinct.add(text));
-        check_signals(texts_.size());
+        interrupt.after(100);
     }
-    check_groups();
-    tokens_.tokenize(distinct, references_->tokenizer(), *vocabulary_);
+    set_groups(groups);
+    distinct.close();
+    Tokens tokens;
+    tokens.tokenize(distinct, references_->tokenizer(), *vocabulary_, interrupt);
+    tokens_ = std::make_shared<const Tokens>(std::move(tokens));
 }
 
 Candidates::Candidates(const TokenMap& map, std::span<const std::int64_t> ids, std::span<const std::int64_t> lengths,
-                       std::vector<std::size_t> groups)
-    : references_(map.references()), vocabulary_(map.vocabulary()), groups_(std::move(groups)) {
+                       std::span<const std::int64_t> groups)
+    : references_(map.references()), vocabulary_(map.vocabulary()) {
+    Tokens tokens;
     std::vector<Id> words;
     std::size_t at = 0;
     for (const std::int64_t length : lengths) {
@@ -178,15 +63,32 @@ Candidates::Candidates(const TokenMap& map, std::span<const std::int64_t> ids, s
             words.push_back(map.ids()[static_cast<std::size_t>(ids[at])]);
         }
         texts_.push_back(static_cast<Id>(texts_.size()));
-        tokens_.append(words, *vocabulary_);
+        tokens.append(words, *vocabulary_);
     }
-    check_groups();
+    tokens_ = std::make_shared<const Tokens>(std::move(tokens));
+    set_groups(groups);
 }
 
-void Candidates::check_groups() const {
-    if (groups_.size() != texts_.size()) throw nb::value_error("one group of references per candidate is needed");
-    for (const std::size_t group : groups_)
-        if (group >= references_->groups()) throw nb::index_error("a group of references that does not exist");
+void Candidates::set_groups(std::span<const std::int64_t> groups) {
+    if (groups.size() != texts_.size()) throw nb::value_error("one group of references per candidate is needed");
+    if (references_->groups() > kNone) throw std::length_error("more than four thousand million groups of references");
+    groups_.reserve(groups.size());
+    for (const std::int64_t group : groups) {
+        if (group < 0 || static_cast<std::size_t>(group) >= references_->groups())
+            throw nb::index_error("a group of references that does not exist");
+        groups_.push_back(static_cast<Id>(group));
+    }
+}
+
+Candidates Candidates::rows(std::size_t begin, std::size_t end) const {
+    if (begin > end || end > size()) throw nb::index_error("rows that do not exist");
+    Candidates some;
+    some.references_ = references_;
+    some.vocabulary_ = vocabulary_;
+    some.tokens_ = tokens_;
+    some.texts_.assign(texts_.data() + begin, texts_.data() + end);
+    some.groups_.assign(groups_.data() + begin, groups_.data() + end);
+    return some;
 }
 
 std::vector<std::int64_t> Candidates::pair_starts() const {

@@ -1,6 +1,7 @@
 // References and candidates as numbers, and the loops of the n-gram metrics over them.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "ngrams.h"
@@ -29,70 +30,69 @@ private:
     std::vector<std::size_t> ends_;  // where each group ends
 };
 
-// A document-frequency table from elsewhere: words, then n-grams as (index of prefix, index of last word).
+// A document-frequency table from elsewhere: words, then n-grams as (index of prefix, index of last word), and how many
+// documents have each.
 struct FrequencyTable {
     std::vector<std::string> words;
-    std::span<const Id> prefixes, lasts;
+    std::span<const Id> prefixes, lasts, frequencies;
 };
 
-// All n-grams of the references (and of a table, if one is given), each with an id: words first, then longer ones.
+// Words and n-grams with their document frequencies, each with an id, words first: those of a table, or those of the
+// references, where n-grams of one group are left out, because they weigh what unknown ones weigh.
 class NgramIndex {
 public:
-    explicit NgramIndex(std::shared_ptr<const References> references, const FrequencyTable* table = nullptr);
+    explicit NgramIndex(std::shared_ptr<const References> references);
+    NgramIndex(std::shared_ptr<const References> references, const FrequencyTable& table);
 
     const References& references() const { return *references_; }
     const Vocabulary& vocabulary() const { return table_words_ ? *table_words_ : references_->vocabulary(); }
     Id size() const { return grams_.end(); }
-    std::vector<std::uint64_t> keys() const { return grams_.keys(); }
-    std::span<const Id> ids(Id text) const {
-        const std::size_t start = text == 0 ? 0 : ends_[text - 1];
-        return {ids_.data() + start, ends_[text] - start};
-    }
-    // In how many groups each n-gram occurs.
+    // The n-gram of this gram_key(); what it has for a frequency is a place among frequencies().
+    Gram find(std::uint64_t key) const { return grams_.find(key); }
+    [[gnu::always_inline]] void prefetch(std::uint64_t key) const { grams_.prefetch(key); }
+    Id word_frequency(Id word) const { return word_frequencies_[word]; }
+    // The different frequencies, ascending.
+    const std::vector<Id>& frequencies() const { return frequencies_; }
+    // By id.
     std::vector<Id> document_frequency() const;
-    // The ids of the table's words.
-    const std::vector<Id>& table_ids() const { return table_ids_; }
-
+    std::vector<std::uint64_t> keys() const;
 
 private:
-    void add_text(std::span<const Id> words, std::vector<std::uint64_t>& scratch);
+    void rank_frequencies();
 
     std::shared_ptr<const References> references_;
     std::unique_ptr<Vocabulary> table_words_;  // the references' words and then the table's
-    std::vector<Id> table_ids_;
     GramTable grams_;
-    std::vector<Id> ids_;
-    std::vector<std::size_t> ends_;
+    std::vector<Id> word_frequencies_, frequencies_;
 };
 
 // A weight for every n-gram, and the norms of the references' tf-idf vectors, so that scoring need not weigh them again.
 class TfIdf {
 public:
+    // `idf` of each of the index's frequencies, and of n-grams that the index does not know.
     TfIdf(std::shared_ptr<const NgramIndex> index, std::span<const double> idf, double unseen);
 
     const NgramIndex& index() const { return *index_; }
-    // The n-gram of this gram_key(), or kNone if it weighs what unknown n-grams weigh, as do all that begin with it.
-    Id find(std::uint64_t key) const { return has_local(key) ? kNone : grams_.find(key); }
-    void prefetch(std::uint64_t key) const {
-        if (!has_local(key)) grams_.prefetch(key);
+    // The n-gram of this gram_key(); it has no id if it weighs what unknown n-grams weigh, as do all that begin with it.
+    Gram find(std::uint64_t key) const { return has_local(key) ? Gram{} : index_->find(key); }
+    [[gnu::always_inline]] void prefetch(std::uint64_t key) const {
+        if (!has_local(key)) index_->prefetch(key);
     }
-    double weight(Id gram) const { return gram & kLocal ? unseen_ : weights_[gram]; }
+    double weight(Gram gram) const { return gram.id == kNone ? unseen_ : idf_[gram.frequency]; }
+    double word_weight(Id word) const { return word & kLocal ? unseen_ : idf_[index_->word_frequency(word)]; }
     // Of a reference, one for each n.
     const std::array<double, kLongest>& norms(Id text) const { return norms_[text]; }
-    void prefetch_weight(Id gram) const {
-        if ((gram & kLocal) == 0) __builtin_prefetch(&weights_[gram]);
-    }
+    // Whether no n-gram of the references or the table weighs more than nothing.
+    bool all_zero() const { return all_zero_; }
 
 private:
     static bool has_local(std::uint64_t key) { return (key & gram_key(kLocal, kLocal)) != 0; }
-    void keep_weights(std::span<const double> idf);
-    void work_out_norms(std::span<const double> idf);
 
     std::shared_ptr<const NgramIndex> index_;
-    double unseen_;  // of n-grams that the index does not know
-    GramTable grams_;
-    LargeVector<double> weights_;
+    std::vector<double> idf_;
+    double unseen_;
     LargeVector<std::array<double, kLongest>> norms_;
+    bool all_zero_ = true;
 };
 
 // What \w stands for in Python's regular expressions: letters and digits of any script, and the underscore.
@@ -148,14 +148,17 @@ private:
 // Captions to judge, each against one group of references.
 class Candidates {
 public:
-    Candidates(std::shared_ptr<const References> references, nb::iterable texts, std::vector<std::size_t> groups);
+    Candidates(std::shared_ptr<const References> references, nb::iterable texts, std::span<const std::int64_t> groups);
     // Captions as numbers, row after row.
     Candidates(const TokenMap& words, std::span<const std::int64_t> ids, std::span<const std::int64_t> lengths,
-               std::vector<std::size_t> groups);
+               std::span<const std::int64_t> groups);
+
+    // Some of these captions, one after the other; they share the tokens.
+    Candidates rows(std::size_t begin, std::size_t end) const;
 
     std::size_t size() const { return texts_.size(); }
-    std::span<const Id> words(std::size_t row) const { return tokens_.words(texts_[row]); }
-    std::span<const Id> pieces(std::size_t row) const { return tokens_.pieces(texts_[row]); }
+    std::span<const Id> words(std::size_t row) const { return tokens_->words(texts_[row]); }
+    std::span<const Id> pieces(std::size_t row) const { return tokens_->pieces(texts_[row]); }
     std::span<const Id> texts(std::size_t row) const { return references_->texts(groups_[row]); }
     const Vocabulary& vocabulary() const { return *vocabulary_; }
     const References& references() const { return *references_; }
@@ -163,13 +166,13 @@ public:
     std::vector<std::int64_t> pair_starts() const;
 
 private:
-    void check_groups() const;
+    Candidates() = default;
+    void set_groups(std::span<const std::int64_t> groups);
 
     std::shared_ptr<const References> references_;
     std::shared_ptr<Vocabulary> vocabulary_;  // the words that no reference has, on top of the references'
-    Tokens tokens_;
-    std::vector<Id> texts_;
-    std::vector<std::size_t> groups_;
+    std::shared_ptr<const Tokens> tokens_;
+    std::vector<Id> texts_, groups_;
 };
 
 // Per row: words, words of the reference closest in length, n-grams for n = 1..4, matched n-grams for n = 1..4.
@@ -179,8 +182,9 @@ void bleu_counts(const Candidates& candidates, double* rows);
 // Per pair: length of the longest common subsequence, tokens of the candidate, tokens of the reference.
 void common_subsequences(const Candidates& candidates, std::int64_t* triples);
 
-// Per pair and n: the cosine of the tf-idf vectors, with the candidate's weights clipped at the reference's if asked.
-void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, double* out);
+// Per row and n: the cosines of the tf-idf vectors with each reference, times the pair's penalty, added up; with the
+// candidate's weights clipped at the reference's if asked.
+void consensus(const Candidates& candidates, const TfIdf& weights, bool clip, std::span<const double> penalties, double* out);
 
 // Per pair: sum of log f(w) over the candidate's distinct words (CIDEr-R eq. 6); per row: distinct words, all words.
 void repetitions(const Candidates& candidates, const WordRuns& runs, double* log_sums, std::int64_t* distinct,

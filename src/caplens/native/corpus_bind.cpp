@@ -36,12 +36,6 @@ std::span<const T> as_span(const Vector<T>& array) {
     return {array.data(), array.size()};
 }
 
-std::vector<std::size_t> as_groups(const Vector<std::int64_t>& groups) {
-    std::vector<std::size_t> result;
-    for (const std::int64_t group : as_span(groups)) result.push_back(static_cast<std::size_t>(group));
-    return result;
-}
-
 std::size_t pairs(const Candidates& candidates) { return static_cast<std::size_t>(candidates.pair_starts().back()); }
 
 void same_references(const Candidates& candidates, const References& references) {
@@ -73,24 +67,25 @@ void bind_corpus(nb::module_& m) {
              nb::arg("references"))
         .def("__init__",
              [](NgramIndex* self, std::shared_ptr<const References> references, std::vector<std::string> words,
-                Vector<Id> prefixes, Vector<Id> lasts) {
-                 if (prefixes.size() != lasts.size()) throw nb::value_error("prefixes and lasts differ in length");
-                 const FrequencyTable table{std::move(words), as_span(prefixes), as_span(lasts)};
-                 new (self) NgramIndex(std::move(references), &table);
+                Vector<Id> prefixes, Vector<Id> lasts, Vector<Id> frequencies) {
+                 const FrequencyTable table{std::move(words), as_span(prefixes), as_span(lasts), as_span(frequencies)};
+                 new (self) NgramIndex(std::move(references), table);
              },
-             nb::arg("references"), nb::arg("words"), nb::arg("prefixes"), nb::arg("lasts"))
+             nb::arg("references"), nb::arg("words"), nb::arg("prefixes"), nb::arg("lasts"), nb::arg("frequencies"))
         .def("__len__", &NgramIndex::size)
+        .def("frequencies", [](const NgramIndex& self) { return as_array(self.frequencies()); })
         .def("document_frequency", [](const NgramIndex& self) { return as_array(self.document_frequency()); })
-        .def("table_ids", [](const NgramIndex& self) { return as_array(self.table_ids()); })
         .def("keys", [](const NgramIndex& self) { return as_array(self.keys()); });
 
     nb::class_<TfIdf>(m, "TfIdf")
         .def("__init__",
              [](TfIdf* self, std::shared_ptr<const NgramIndex> index, Vector<double> idf, double unseen) {
-                 if (idf.size() != index->size()) throw nb::value_error("one idf per n-gram of the index is needed");
+                 if (idf.size() != index->frequencies().size())
+                     throw nb::value_error("one idf per frequency of the index is needed");
                  new (self) TfIdf(std::move(index), as_span(idf), unseen);
              },
-             nb::arg("index"), nb::arg("idf"), nb::arg("unseen"));
+             nb::arg("index"), nb::arg("idf"), nb::arg("unseen"))
+        .def_prop_ro("all_zero", &TfIdf::all_zero);
 
     nb::class_<WordRuns>(m, "WordRuns")
         .def("__init__",
@@ -110,16 +105,17 @@ void bind_corpus(nb::module_& m) {
         .def("__init__",
              [](Candidates* self, std::shared_ptr<const References> references, nb::iterable texts,
                 Vector<std::int64_t> groups) {
-                 new (self) Candidates(std::move(references), texts, as_groups(groups));
+                 new (self) Candidates(std::move(references), texts, as_span(groups));
              },
              nb::arg("references"), nb::arg("texts"), nb::arg("groups"))
         .def("__init__",
              [](Candidates* self, const TokenMap& words, Vector<std::int64_t> ids, Vector<std::int64_t> lengths,
                 Vector<std::int64_t> groups) {
-                 new (self) Candidates(words, as_span(ids), as_span(lengths), as_groups(groups));
+                 new (self) Candidates(words, as_span(ids), as_span(lengths), as_span(groups));
              },
              nb::arg("words"), nb::arg("ids"), nb::arg("lengths"), nb::arg("groups"))
         .def("__len__", &Candidates::size)
+        .def("rows", &Candidates::rows, nb::arg("begin"), nb::arg("end"))
         .def("pair_starts", [](const Candidates& self) { return as_array(self.pair_starts()); })
         .def("lengths",
              [](const Candidates& self) {
@@ -152,15 +148,16 @@ void bind_corpus(nb::module_& m) {
                  common_subsequences(self, data);
                  return array;
              })
-        .def("cosines",
-             [](const Candidates& self, const TfIdf& weights, bool clip) {
+        .def("consensus",
+             [](const Candidates& self, const TfIdf& weights, bool clip, Vector<double> penalties) {
                  same_references(self, weights.index().references());
+                 if (penalties.size() != pairs(self)) throw nb::value_error("one penalty per pair is needed");
                  double* data = nullptr;
-                 nb::object array = make_array<double>({pairs(self), static_cast<std::size_t>(kLongest)}, data);
-                 cosines(self, weights, clip, data);
+                 nb::object array = make_array<double>({self.size(), static_cast<std::size_t>(kLongest)}, data);
+                 consensus(self, weights, clip, as_span(penalties), data);
                  return array;
              },
-             nb::arg("weights"), nb::arg("clip"))
+             nb::arg("weights"), nb::arg("clip"), nb::arg("penalties"))
         .def("repetitions",
              [](const Candidates& self, const WordRuns& runs) {
                  same_references(self, runs.references());

@@ -12,9 +12,10 @@ constexpr Id kNoWords = kNone - 1;  // the n-gram that every other begins with
 
 // How often a reference has each n-gram of a candidate, of which `grams` knows (place of the first n-1 words, last word)
 // to place.
-void count_shared(const SmallMap& grams, std::span<const Id> reference, std::vector<Id>& counts) {
+void count_shared(const SmallMap& grams, std::span<const Id> reference, std::vector<Id>& counts, Interrupt& interrupt) {
     for (std::size_t start = 0; start < reference.size(); ++start) {
         Id prefix = kNoWords;
+        interrupt.in_loop(start, reference.size(), 10);
         for (std::size_t n = 1; n <= kLongest && start + n <= reference.size(); ++n) {
             prefix = grams.find(gram_key(prefix, reference[start + n - 1]));
             if (prefix == kNone) break;  // no longer n-gram can be the candidate's either
@@ -35,13 +36,15 @@ public:
         at_word_.assign(words_.size(), kNoWords);
         keys_.clear();
         ids_.clear();
+        idf_.clear();
         own_.clear();
     }
 
     // Finds the distinct n-grams, after those of n - 1 were looked up, and fetches what look_up() will need.
-    void extend(std::size_t n, const TfIdf& weights) {
+    void extend(std::size_t n, const TfIdf& weights, Interrupt& interrupt) {
         levels_[n - 1] = own_.size();
         for (std::size_t start = 0; start + n <= words_.size(); ++start) {
+            interrupt.in_loop(start, words_.size(), 10);
             const Id word = words_[start + n - 1], prefix = at_word_[start], fresh = static_cast<Id>(own_.size());
             const Id place = at_word_[start] = grams_.at(gram_key(prefix, word), fresh);
             if (place == fresh) {
@@ -56,18 +59,22 @@ public:
 
     void look_up(std::size_t n, const TfIdf& weights) {
         for (std::size_t at = levels_[n - 1]; at < levels_[n]; ++at) {
-            ids_.push_back(n == 1 ? static_cast<Id>(keys_[at]) : weights.find(keys_[at]));
-            weights.prefetch_weight(ids_.back());
+            if (n == 1) {
+                ids_.push_back(static_cast<Id>(keys_[at]));
+                idf_.push_back(weights.word_weight(ids_.back()));
+                continue;
+            }
+            const Gram gram = weights.find(keys_[at]);
+            ids_.push_back(gram.id);
+            idf_.push_back(weights.weight(gram));
         }
     }
 
-    void weigh(const TfIdf& weights) {
-        idf_.resize(own_.size());
+    void weigh() {
         values_.resize(own_.size());
         for (std::size_t n = 0; n < kLongest; ++n) {
             double squares = 0.0;
             for (std::size_t at = levels_[n]; at < levels_[n + 1]; ++at) {
-                idf_[at] = weights.weight(ids_[at]);
                 values_[at] = own_[at] * idf_[at];
                 squares += values_[at] * values_[at];
             }
@@ -75,10 +82,11 @@ public:
         }
     }
 
-    // The cosines with a reference for n = 1..4.
-    void compare(std::span<const Id> reference, const std::array<double, kLongest>& norms, bool clip, double* out) {
+    // Adds the cosines with a reference for n = 1..4, times a penalty.
+    void compare(std::span<const Id> reference, const std::array<double, kLongest>& norms, bool clip, double penalty,
+                 double* sums, Interrupt& interrupt) {
         in_reference_.assign(own_.size(), 0);
-        count_shared(grams_, reference, in_reference_);
+        count_shared(grams_, reference, in_reference_, interrupt);
         for (std::size_t n = 0; n < kLongest; ++n) {
             double dot = 0.0;
             for (std::size_t at = levels_[n]; at < levels_[n + 1]; ++at) {
@@ -86,7 +94,7 @@ public:
                 dot += (clip ? std::min(values_[at], value) : values_[at]) * value;
             }
             const double norm = norms_[n] * norms[n];
-            out[n] = norm != 0.0 ? dot / norm : dot;
+            sums[n] += (norm != 0.0 ? dot / norm : dot) * penalty;
         }
     }
 
@@ -105,7 +113,8 @@ private:
 void bleu_counts(const Candidates& candidates, double* rows) {
     SmallMap grams;                // (id of the first n-1 words, last word) to an id within this row
     std::vector<Id> own, in_reference, most, length_of;
-    for_each_row(candidates.size(), [&](std::size_t row) {
+    Interrupt interrupt;
+    for_each_row(candidates.size(), interrupt, [&](std::size_t row) {
         const std::span<const Id> words = candidates.words(row);
         double* out = rows + row * kBleuColumns;
         grams.clear(kLongest * words.size());
@@ -113,6 +122,7 @@ void bleu_counts(const Candidates& candidates, double* rows) {
         length_of.clear();
         for (std::size_t start = 0; start < words.size(); ++start) {
             Id prefix = kNoWords;
+            interrupt.in_loop(start, words.size(), 20);
             for (std::size_t n = 1; n <= kLongest && start + n <= words.size(); ++n) {
                 prefix = grams.at(gram_key(prefix, words[start + n - 1]), static_cast<Id>(own.size()));
                 if (prefix == own.size()) {
@@ -128,7 +138,7 @@ void bleu_counts(const Candidates& candidates, double* rows) {
         for (const Id text : candidates.texts(row)) {
             const std::span<const Id> other = candidates.references().tokens().words(text);
             in_reference.assign(own.size(), 0);
-            count_shared(grams, other, in_reference);
+            count_shared(grams, other, in_reference, interrupt);
             for (std::size_t gram = 0; gram < own.size(); ++gram) most[gram] = std::max(most[gram], in_reference[gram]);
             const auto distance = [&](std::size_t length) {
                 return length > words.size() ? length - words.size() : words.size() - length;
@@ -219,7 +229,8 @@ void common_subsequences(const Candidates& candidates, std::int64_t* triples) {
     PlaceMasks masks;
     std::vector<std::uint64_t> state;
     const std::vector<std::int64_t> starts = candidates.pair_starts();
-    for_each_row(candidates.size(), [&](std::size_t row) {
+    Interrupt interrupt;
+    for_each_row(candidates.size(), interrupt, [&](std::size_t row) {
         const std::span<const Id> tokens = candidates.pieces(row);
         masks.read(tokens);
         const std::size_t blocks = masks.blocks();
@@ -229,6 +240,7 @@ void common_subsequences(const Candidates& candidates, std::int64_t* triples) {
             // Bit-parallel LCS (Hyyrö 2004): a zero bit in `state` is a step of the subsequence.
             state.assign(blocks, ~std::uint64_t{0});
             for (const Id token : other) {
+                interrupt.after(5 + blocks);
                 const std::uint64_t* mask = masks.find(token);
                 if (mask == nullptr) continue;
                 std::uint64_t carry = 0;
@@ -252,19 +264,22 @@ void common_subsequences(const Candidates& candidates, std::int64_t* triples) {
     });
 }
 
-void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, double* out) {
+void consensus(const Candidates& candidates, const TfIdf& weights, bool clip, std::span<const double> penalties, double* out) {
+    Interrupt interrupt;
     // Words that only this batch has may still be in the table that the index knows.
     std::vector<Id> translated;
     for (Id word = 0; word < candidates.vocabulary().size(); ++word) {
         const Id known = weights.index().vocabulary().find(candidates.vocabulary().word(word | kLocal));
         translated.push_back(known == kNone ? word | kLocal : known);
+        interrupt.after(50);
     }
     const Tokens& tokens = candidates.references().tokens();
     const std::vector<std::int64_t> starts = candidates.pair_starts();
+    std::fill(out, out + kLongest * candidates.size(), 0.0);
     // What a caption needs lies anywhere in memory: some captions go together, so that one waits while others fetch.
     constexpr std::size_t together = 16;
     std::array<CandidateVectors, together> vectors;
-    for_each_row((candidates.size() + together - 1) / together, [&](std::size_t block) {
+    for_each_row((candidates.size() + together - 1) / together, interrupt, [&](std::size_t block) {
         const std::size_t first = block * together, end = std::min(first + together, candidates.size());
         const auto each = [&](auto visit) {
             for (std::size_t row = first; row < end; ++row) visit(row, vectors[row - first]);
@@ -277,19 +292,17 @@ void cosines(const Candidates& candidates, const TfIdf& weights, bool clip, doub
             own.start(candidates.words(row), translated);
         });
         for (std::size_t n = 1; n <= kLongest; ++n) {
-            each([&](std::size_t, CandidateVectors& own) { own.extend(n, weights); });
+            each([&](std::size_t, CandidateVectors& own) { own.extend(n, weights, interrupt); });
             each([&](std::size_t, CandidateVectors& own) { own.look_up(n, weights); });
         }
         each([&](std::size_t row, CandidateVectors& own) {
-            own.weigh(weights);
+            own.weigh();
             for (const Id text : candidates.texts(row)) __builtin_prefetch(tokens.words(text).data());
         });
         each([&](std::size_t row, CandidateVectors& own) {
-            double* pair = out + kLongest * starts[row];
-            for (const Id text : candidates.texts(row)) {
-                own.compare(tokens.words(text), weights.norms(text), clip, pair);
-                pair += kLongest;
-            }
+            const double* penalty = penalties.data() + starts[row];
+            for (const Id text : candidates.texts(row))
+                own.compare(tokens.words(text), weights.norms(text), clip, *penalty++, out + kLongest * row, interrupt);
         });
     });
 }
@@ -299,9 +312,12 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
     // The same for the words that only this batch has.
     Vocabulary local(&runs.vocabulary());
     std::vector<std::vector<Id>> local_runs(candidates.vocabulary().size());
-    for (Id word = 0; word < candidates.vocabulary().size(); ++word)
-        runs.each(candidates.vocabulary().word(word | kLocal),
-                  [&](std::string_view run) { local_runs[word].push_back(local.intern(run)); });
+    Interrupt interrupt;
+    for (Id word = 0; word < candidates.vocabulary().size(); ++word) {
+        const std::string_view token = candidates.vocabulary().word(word | kLocal);
+        runs.each(token, [&](std::string_view run) { local_runs[word].push_back(local.intern(run)); });
+        interrupt.after(50 + 5 * token.size());
+    }
 
     // log f(w) by how often a word stands too often; captions repeat words a few times.
     std::array<double, 64> logs;
@@ -312,12 +328,13 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
     std::vector<Id> sequence, own, other;
     const Tokens& tokens = candidates.references().tokens();
     const std::vector<std::int64_t> starts = candidates.pair_starts();
-    for_each_row(candidates.size(), [&](std::size_t row) {
+    for_each_row(candidates.size(), interrupt, [&](std::size_t row) {
         sequence.clear();
         for (const Id token : candidates.words(row)) {
             const std::span<const Id> found = token & kLocal ? local_runs[token & ~kLocal] : runs.in_token(token);
             sequence.insert(sequence.end(), found.begin(), found.end());
         }
+        interrupt.after(20 * sequence.size());
         place.clear(sequence.size());
         own.clear();
         for (const Id run : sequence) {
@@ -330,12 +347,14 @@ void repetitions(const Candidates& candidates, const WordRuns& runs, double* log
         double* sums = log_sums + starts[row];
         for (const Id text : candidates.texts(row)) {
             other.assign(own.size(), 0);
+            interrupt.after(5 * tokens.words(text).size());
             // The reference's tokens were just read for the cosines; its runs of words would have to be fetched.
-            for (const Id token : tokens.words(text))
+            for (const Id token : tokens.words(text)) {
                 runs.each_in_token(token, [&](Id run) {
                     const Id at = place.find(run);
                     if (at != kNone) ++other[at];
                 });
+            }
             double sum = 0.0;
             for (std::size_t at = 0; at < own.size(); ++at) {
                 // A word that the reference lacks may still stand once.

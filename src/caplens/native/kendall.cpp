@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "interrupt.h"
+
 namespace nb = nanobind;
 
 namespace caplens {
@@ -19,6 +21,8 @@ using Masks = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::dev
 using Table = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
 
 constexpr std::size_t columns = 6;
+// Of one resample; the number of its pairs then fits into 64 bits.
+constexpr std::int64_t kMostDraws = std::int64_t{1} << 31;
 
 // Prefix sums over rank classes (a Fenwick tree).
 class Tree {
@@ -51,9 +55,10 @@ struct Row {
 };
 
 // Concordant minus discordant pairs, pairs tied in x, pairs tied in y, all pairs, distinct x, distinct y.
-// `rows` must be sorted by x.
-void count(const std::vector<Row>& rows, Tree& tree, std::vector<std::int64_t>& y_weight, double* out) {
+// `rows` must be sorted by x, and their weights must not add up to more than kMostDraws.
+void count(const std::vector<Row>& rows, Tree& tree, std::vector<std::int64_t>& y_weight, double* out, Interrupt& interrupt) {
     tree.clear();
+    interrupt.after(y_weight.size());
     std::fill(y_weight.begin(), y_weight.end(), 0);
     double score = 0, tied_x = 0, tied_y = 0;
     std::int64_t seen = 0;
@@ -63,6 +68,7 @@ void count(const std::vector<Row>& rows, Tree& tree, std::vector<std::int64_t>& 
         std::int64_t group = 0, difference = 0;
         for (; stop < rows.size() && rows[stop].x == rows[start].x; ++stop) {
             const Row& row = rows[stop];
+            interrupt.after(50);
             const std::size_t y = static_cast<std::size_t>(row.y);
             const std::int64_t less = tree.below(y);
             difference += row.weight * (less - (seen - less - y_weight[y]));
@@ -88,19 +94,28 @@ void count(const std::vector<Row>& rows, Tree& tree, std::vector<std::int64_t>& 
     std::copy(row, row + columns, out);
 }
 
+// How many classes ranks from 0 on have. They are numbered without gaps, over at most two columns: other numbers would ask for
+// memory that no row needs.
 std::size_t classes_of(const Ranks& ranks) {
     std::int32_t most = -1;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         if (ranks(i) < 0) throw std::invalid_argument("ranks must not be negative");
         most = std::max(most, ranks(i));
     }
-    return static_cast<std::size_t>(most + 1);
+    const std::size_t classes = static_cast<std::size_t>(std::int64_t{most} + 1);
+    if (classes > 2 * ranks.size()) throw std::invalid_argument("a rank is larger than the number of rows allows");
+    return classes;
 }
 
 void check_units(const Ranks& units, std::size_t rows, std::size_t count) {
     if (units.size() != rows) throw std::invalid_argument("one unit per row is needed");
     for (std::size_t i = 0; i < rows; ++i)
         if (units(i) < 0 || static_cast<std::size_t>(units(i)) >= count) throw std::invalid_argument("a unit is out of range");
+}
+
+void check_sizes(std::size_t rows, std::size_t samples) {
+    if (rows >= kMostDraws) throw std::invalid_argument("more than 2,147,483,647 rows");
+    if (samples >= kMostDraws) throw std::invalid_argument("more than 2,147,483,647 samples");
 }
 
 Table table(std::unique_ptr<double[]> data, std::size_t rows) {
@@ -113,18 +128,23 @@ Table table(std::unique_ptr<double[]> data, std::size_t rows) {
 Table resampled(const Ranks& x, const Ranks& y, const Ranks& units, const Weights& weights) {
     const std::size_t n = x.size(), samples = weights.shape(0);
     if (y.size() != n) throw std::invalid_argument("x and y differ in length");
+    check_sizes(n, samples);
     check_units(units, n, weights.shape(1));
     const std::size_t x_classes = classes_of(x), y_classes = classes_of(y);
-    auto out = std::make_unique<double[]>(std::max<std::size_t>(1, samples * columns));
+    auto out = std::make_unique_for_overwrite<double[]>(std::max<std::size_t>(1, samples * columns));
     {
         nb::gil_scoped_release release;
+        Interrupt interrupt;
         // The counts are symmetric: the tree stands over whichever side has fewer classes.
         const bool swap = x_classes < y_classes;
         const Ranks& sorted = swap ? y : x;
         const Ranks& ranked = swap ? x : y;
         std::vector<std::uint32_t> order(n);
         for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<std::uint32_t>(i);
-        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return sorted(a) < sorted(b); });
+        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
+            interrupt.after(10);
+            return sorted(a) < sorted(b);
+        });
         const std::size_t classes = std::min(x_classes, y_classes);
         Tree tree(classes);
         std::vector<std::int64_t> y_weight(classes);
@@ -132,12 +152,17 @@ Table resampled(const Ranks& x, const Ranks& y, const Ranks& units, const Weight
         rows.reserve(n);
         for (std::size_t s = 0; s < samples; ++s) {
             rows.clear();
+            std::int64_t draws = 0;
             for (const auto i : order) {
                 const std::int64_t weight = weights(s, static_cast<std::size_t>(units(i)));
+                if (weight < 0) throw std::invalid_argument("a weight is negative");
+                draws += weight;
                 if (weight > 0) rows.push_back({sorted(i), ranked(i), weight});
+                interrupt.after(5);
             }
+            if (draws > kMostDraws) throw std::invalid_argument("a sample draws more than 2,147,483,648 rows");
             double* row = out.get() + s * columns;
-            count(rows, tree, y_weight, row);
+            count(rows, tree, y_weight, row, interrupt);
             if (swap) {
                 std::swap(row[1], row[2]);
                 std::swap(row[4], row[5]);
@@ -151,11 +176,13 @@ Table resampled(const Ranks& x, const Ranks& y, const Ranks& units, const Weight
 Table swapped(const Ranks& a, const Ranks& b, const Ranks& y, const Ranks& units, const Masks& masks) {
     const std::size_t n = a.size(), samples = masks.shape(0);
     if (b.size() != n || y.size() != n) throw std::invalid_argument("a, b and y differ in length");
+    check_sizes(n, samples);
     check_units(units, n, masks.shape(1));
     const std::size_t x_classes = std::max(classes_of(a), classes_of(b)), y_classes = classes_of(y);
-    auto out = std::make_unique<double[]>(std::max<std::size_t>(1, samples * columns));
+    auto out = std::make_unique_for_overwrite<double[]>(std::max<std::size_t>(1, samples * columns));
     {
         nb::gil_scoped_release release;
+        Interrupt interrupt;
         Tree tree(y_classes);
         std::vector<std::int64_t> y_weight(y_classes);
         std::vector<std::uint32_t> starts(x_classes + 1);
@@ -166,10 +193,11 @@ Table swapped(const Ranks& a, const Ranks& b, const Ranks& y, const Ranks& units
             for (std::size_t i = 0; i < n; ++i) {
                 x[i] = masks(s, static_cast<std::size_t>(units(i))) ? b(i) : a(i);
                 ++starts[static_cast<std::size_t>(x[i]) + 1];
+                interrupt.after(5);
             }
             for (std::size_t c = 1; c < starts.size(); ++c) starts[c] += starts[c - 1];
             for (std::size_t i = 0; i < n; ++i) rows[starts[static_cast<std::size_t>(x[i])]++] = {x[i], y(i), 1};
-            count(rows, tree, y_weight, out.get() + s * columns);
+            count(rows, tree, y_weight, out.get() + s * columns, interrupt);
         }
     }
     return table(std::move(out), samples);

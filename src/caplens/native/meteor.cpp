@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 
+#include "held_texts.h"
 #include "meteor_align.h"
 #include "meteor_data.h"
 #include "meteor_text.h"
@@ -29,9 +30,11 @@ using Lines = std::vector<std::string>;
 // Most captions are letters and spaces, and come back as the object they are.
 nb::list normalize_lines(const nb::list &lines) {
     nb::list out;
+    Interrupt interrupt;
     for (nb::handle line : lines) {
         if (!PyUnicode_Check(line.ptr())) throw nb::type_error("lines must be strings");
         auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(line.ptr()));
+        interrupt.after(50 + length);
         if (PyUnicode_IS_ASCII(line.ptr()) &&
             is_plain({static_cast<const char *>(PyUnicode_DATA(line.ptr())), length})) {
             out.append(line);
@@ -42,75 +45,82 @@ nb::list normalize_lines(const nb::list &lines) {
             char32_t c = PyUnicode_READ_CHAR(line.ptr(), static_cast<Py_ssize_t>(i));
             text[i] = c >= 0xD800 && c < 0xE000 ? 0xFFFD : c;  // half a character: no encoding can carry it
         }
-        std::u32string done = normalize(text);
+        std::u32string done = normalize(text, interrupt);
         out.append(nb::steal(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, done.data(), static_cast<Py_ssize_t>(done.size()))));
     }
     return out;
 }
 
+// A caption and what it is compared with.
+struct Row {
+    std::string_view caption;
+    std::vector<std::string_view> references;
+};
+
 // METEOR with the data it was given; a lexicon lives as long as one call, so that calls do not disturb each other.
 class Meteor {
 public:
+    using Alignment = std::vector<std::tuple<int, int, int, int, int>>;
+
     Meteor(Lines function_words, const Path &synonyms, const Path &paraphrases) : function_words_(std::move(function_words)) {
-        if (synonyms) synonyms_ = std::make_unique<Synonyms>(*synonyms);
-        if (paraphrases) paraphrases_ = std::make_unique<Paraphrases>(*paraphrases);
+        if (synonyms) synonyms_ = open_index<Synonyms>(*synonyms);
+        if (paraphrases) paraphrases_ = open_index<Paraphrases>(*paraphrases);
     }
 
     // Counts per caption, the reference they come from, and how many captions were too long for the search.
-    auto score(const Lines &captions, const std::vector<Lines> &references) const {
-        if (captions.size() != references.size()) throw nb::value_error("one list of references per caption");
-        std::size_t count_of = captions.size();
+    auto score(const nb::list &captions, const nb::list &references) const {
+        const std::size_t count_of = captions.size();
         auto rows = std::make_unique<double[]>(count_of * columns);
         auto best = std::make_unique<std::int64_t[]>(count_of);
         std::size_t long_captions = 0;
-        {
-            nb::gil_scoped_release release;
-            Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
-            Aligner aligner(lexicon);
-            for (std::size_t i = 0; i < count_of; ++i) {
-                Sentence caption = lexicon.read(captions[i]);
-                double top = -1;
-                bool is_long = false;
-                for (std::size_t j = 0; j < references[i].size(); ++j) {
-                    Sentence reference = lexicon.read(references[i][j]);
-                    Counts counts = count(caption, reference, aligner.align(caption, reference));
-                    is_long |= Aligner::is_long(caption, reference);
-                    double score = counts.score();
-                    if (score <= top) continue;  // of equal references the first
-                    top = score;
-                    best[i] = static_cast<std::int64_t>(j);
-                    const double values[columns] = {counts.caption_matches,  counts.reference_matches,
-                                                    counts.caption_length,   counts.reference_length,
-                                                    counts.matched_words,    counts.chunks};
-                    std::copy(values, values + columns, &rows[i * columns]);
-                }
-                long_captions += is_long;
+        const auto read = [&](std::size_t i, HeldTexts &texts, Row &row) {
+            row.references.clear();
+            row.caption = texts.add(item_of(captions, i));
+            for (nb::handle text : item_of(references, i)) row.references.push_back(texts.add(text));
+        };
+        each_row(captions, references, read, [&](std::size_t i, const Row &row, Lexicon &lexicon, Aligner &aligner) {
+            Sentence caption = lexicon.read(row.caption);
+            double top = -1;
+            bool is_long = false;
+            for (std::size_t j = 0; j < row.references.size(); ++j) {
+                Sentence reference = lexicon.read(row.references[j]);
+                Counts counts = count(caption, reference, aligner.align(caption, reference));
+                is_long |= Aligner::is_long(caption, reference);
+                double score = counts.score();
+                if (score <= top) continue;  // of equal references the first
+                top = score;
+                best[i] = static_cast<std::int64_t>(j);
+                const double values[columns] = {counts.caption_matches,  counts.reference_matches,
+                                                counts.caption_length,   counts.reference_length,
+                                                counts.matched_words,    counts.chunks};
+                std::copy(values, values + columns, &rows[i * columns]);
             }
-        }
+            long_captions += is_long;
+        });
         return std::tuple(hand_over<double, 2>(std::move(rows), {count_of, columns}),
                           hand_over<std::int64_t, 1>(std::move(best), {count_of}), long_captions);
     }
 
-    // (module, start in the caption, length, start in the reference, length) per match, by place in the reference
-    using Alignment = std::vector<std::tuple<int, int, int, int, int>>;
-
-    Alignment align(std::string_view caption, std::string_view reference) const {
-        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
-        Aligner aligner(lexicon);
-        return align_with(lexicon, aligner, caption, reference);
+    // (module, start in the caption, length, start in the reference, length) per match, by place in the reference, of many
+    // pairs with one lexicon: a new one costs ten times what an alignment does.
+    std::vector<Alignment> align_all(const nb::list &captions, const nb::list &references) const {
+        std::vector<Alignment> alignments(captions.size());
+        const auto read = [&](std::size_t i, HeldTexts &texts, Row &row) {
+            row = {texts.add(item_of(captions, i)), {texts.add(item_of(references, i))}};
+        };
+        each_row(captions, references, read, [&](std::size_t i, const Row &row, Lexicon &lexicon, Aligner &aligner) {
+            Sentence caption = lexicon.read(row.caption), reference = lexicon.read(row.references.front());
+            for (const Match &match : aligner.align(caption, reference))
+                alignments[i].emplace_back(match.module, match.other, match.other_length, match.start, match.length);
+        });
+        return alignments;
     }
 
-    // Many pairs with one lexicon: a new one costs ten times what an alignment does.
-    std::vector<Alignment> align_all(const Lines &captions, const Lines &references) const {
-        if (captions.size() != references.size()) throw nb::value_error("one reference per caption");
-        std::vector<Alignment> out;
-        out.reserve(captions.size());
-        nb::gil_scoped_release release;
-        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get());
-        Aligner aligner(lexicon);
-        for (std::size_t i = 0; i < captions.size(); ++i)
-            out.push_back(align_with(lexicon, aligner, captions[i], references[i]));
-        return out;
+    Alignment align(const nb::str &caption, const nb::str &reference) const {
+        nb::list captions, references;
+        captions.append(caption);
+        references.append(reference);
+        return align_all(captions, references).front();
     }
 
     std::string synonym_source() const { return synonyms_ ? synonyms_->source() : ""; }
@@ -119,12 +129,24 @@ public:
 private:
     static constexpr std::size_t columns = 6;
 
-    static Alignment align_with(Lexicon &lexicon, Aligner &aligner, std::string_view caption, std::string_view reference) {
-        Sentence left = lexicon.read(caption), right = lexicon.read(reference);
-        Alignment out;
-        for (const Match &match : aligner.align(left, right))
-            out.emplace_back(match.module, match.other, match.other_length, match.start, match.length);
-        return out;
+    // Reads the rows with the GIL and works on them without it, some hundred at a time.
+    template <class Read, class Work>
+    void each_row(const nb::list &captions, const nb::list &references, Read read, Work work) const {
+        constexpr std::size_t chunk = 256;
+        const std::size_t count_of = captions.size();
+        if (references.size() != count_of) throw nb::value_error("as many references as captions are needed");
+        Interrupt interrupt;
+        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get(), interrupt);
+        Aligner aligner(lexicon, interrupt);
+        HeldTexts texts;
+        std::vector<Row> rows(std::min(chunk, count_of));
+        for (std::size_t begin = 0; begin < count_of; begin += chunk) {
+            const std::size_t end = std::min(begin + chunk, count_of);
+            texts.clear();
+            for (std::size_t i = begin; i < end; ++i) read(i, texts, rows[i - begin]);
+            nb::gil_scoped_release release;
+            for (std::size_t i = begin; i < end; ++i) work(i, rows[i - begin], lexicon, aligner);
+        }
     }
 
     template <class T, std::size_t N>
@@ -135,8 +157,8 @@ private:
     }
 
     Lines function_words_;
-    std::unique_ptr<Synonyms> synonyms_;
-    std::unique_ptr<Paraphrases> paraphrases_;
+    std::shared_ptr<const Synonyms> synonyms_;
+    std::shared_ptr<const Paraphrases> paraphrases_;
 };
 
 std::string stem_word(std::string_view word) {
@@ -152,17 +174,19 @@ namespace caplens {
 
 void bind_meteor(nb::module_ &m) {
     using namespace meteor;
+    nb::exception<DamagedIndex>(m, "DamagedIndex", PyExc_RuntimeError);
     m.def("meteor_normalize", &normalize_lines, "lines"_a);
     m.def("english_stem", &stem_word, "word"_a);
     nb::class_<Meteor>(m, "Meteor")
-        .def(nb::init<Lines, const Path &, const Path &>(), "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none())
+        .def(nb::init<Lines, const Path &, const Path &>(), "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none(),
+             nb::call_guard<nb::gil_scoped_release>())
         .def("score", &Meteor::score, "captions"_a, "references"_a)
         .def("align", &Meteor::align, "caption"_a, "reference"_a)
         .def("align_all", &Meteor::align_all, "captions"_a, "references"_a)
         .def_prop_ro("synonym_source", &Meteor::synonym_source)
         .def_prop_ro("paraphrase_source", &Meteor::paraphrase_source);
     nb::class_<Synonyms>(m, "Synonyms")
-        .def(nb::init<const std::filesystem::path &>(), "path"_a)
+        .def(nb::init<const std::filesystem::path &>(), "path"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("synsets", &Synonyms::synsets, "word"_a)
         .def_prop_ro("source", &Synonyms::source);
     nb::class_<ParaphraseBuilder>(m, "ParaphraseBuilder")

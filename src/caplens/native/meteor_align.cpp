@@ -3,11 +3,8 @@
 #include "meteor_align.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <new>
-
-#include "meteor_text.h"
 
 namespace caplens::meteor {
 
@@ -104,58 +101,11 @@ struct Aligner::Search {
     auto &beams(WideBits *) { return wide; }
 };
 
-Lexicon::Lexicon(const std::vector<std::string> &function_words, const Synonyms *synonyms, const Paraphrases *paraphrases)
-    : synonyms_(synonyms), paraphrases_(paraphrases) {
-    for (const std::string &word : function_words) function_words_.emplace(word, true);
-}
-
-const Word &Lexicon::look_up(std::string_view text) {
-    auto found = numbers_.find(text);
-    if (found != numbers_.end()) return words_[found->second];
-    Word word{};
-    word.number = static_cast<std::uint32_t>(words_.size());
-    std::u16string units = to_utf16(from_utf8(text));
-    word.key = java_hash(units);
-    word.stem_key = java_hash(stem(std::move(units)));
-    word.is_function = function_words_.contains(text);
-    synsets_.emplace_back();
-    if (synonyms_) {
-        synsets_.back() = synonyms_->synsets(text);
-        for (std::uint32_t set : synsets_.back()) word.synset_bits |= std::uint64_t{1} << (set * 0x9E3779B1u >> 26);
-    }
-    if (paraphrases_) {
-        if (auto index = paraphrases_->word(text)) {
-            word.paraphrase_word = static_cast<std::int32_t>(*index);
-            word.paraphrase_node = paraphrases_->step(0, static_cast<std::uint16_t>(*index));
-        }
-    }
-    numbers_.emplace(std::string(text), word.number);
-    words_.push_back(word);
-    return words_.back();
-}
-
-Sentence Lexicon::read(std::string_view line) {
-    Sentence sentence;
-    for (std::string_view text : split_words(line)) {
-        sentence.words.push_back(look_up(text));
-        sentence.function_words += sentence.words.back().is_function;
-    }
-    if (!paraphrases_) return sentence;
-    auto size = static_cast<std::int32_t>(sentence.size());
-    for (std::int32_t start = 0; start < size; ++start) {
-        std::uint32_t node = sentence.words[start].paraphrase_node;
-        for (std::int32_t length = 1; node != Paraphrases::nowhere; ++length) {
-            if (!paraphrases_->targets(node).empty()) sentence.phrases.push_back({start, length, node});
-            if (start + length == size) break;
-            std::int32_t next = sentence.words[start + length].paraphrase_word;
-            node = next < 0 ? Paraphrases::nowhere : paraphrases_->step(node, static_cast<std::uint16_t>(next));
-        }
-    }
-    return sentence;
-}
-
-Aligner::Aligner(const Lexicon &lexicon)
-    : lexicon_(lexicon), present_(1 << 10, 0), search_(std::make_unique<Search>()) {
+Aligner::Aligner(const Lexicon &lexicon, Interrupt &interrupt)
+    : lexicon_(lexicon),
+      interrupt_(interrupt),
+      present_(Paraphrases::most_words / 64, 0),
+      search_(std::make_unique<Search>()) {
     // calloc, because most of it is never touched when there are few captions.
     answers_.reset(static_cast<std::uint8_t *>(std::calloc(frequent * frequent / 4, 1)));
     if (!answers_) throw std::bad_alloc();
@@ -189,6 +139,7 @@ bool Aligner::share_synset(const Word &a, const Word &b) {
 void Aligner::match_words(const Sentence &caption, const Sentence &reference, bool only_exact) {
     for (std::size_t i = 0; i < reference.size(); ++i) {
         const Word &word = reference.words[i];
+        interrupt_.after(5 * caption.size());
         stems_.clear();
         synonyms_.clear();
         for (std::size_t j = 0; j < caption.size(); ++j) {
@@ -218,10 +169,12 @@ void Aligner::match_paraphrases(const Sentence &from, const Sentence &to, bool f
     auto size = static_cast<std::int32_t>(to.size());
     for (const Sentence::Phrase &phrase : from.phrases) {
         auto targets = lexicon_.paraphrases()->targets(phrase.node);
+        interrupt_.after(targets.size());
         for (std::size_t at = 0; at < targets.size(); at += targets[at] + 1) {
             std::int32_t length = targets[at];
             const std::uint16_t *words = &targets[at + 1];
             if (!(present_[words[0] >> 6] & bit(words[0]))) continue;
+            interrupt_.after(2 * to.size());
             for (std::int32_t place = 0; place + length <= size; ++place) {
                 bool is_here = std::equal(
                     words, words + length, to.words.begin() + place,
@@ -280,6 +233,7 @@ void Aligner::search() {
     auto size = static_cast<std::int32_t>(reference_cover_.size());
     for (std::int32_t word = 0; word < size; ++word) {
         best.clear();
+        interrupt_.after(20 * beam.size() * (1 + matches_[word].size()));
         for (std::uint32_t parent = 0; parent < beam.size(); ++parent) {
             const Path<Bits> &path = beam[parent];
             auto with = [&path](const Match &match) {
@@ -344,57 +298,6 @@ const std::vector<Match> &Aligner::align(const Sentence &caption, const Sentence
         search<WideBits>();
     }
     return chosen_;
-}
-
-namespace {
-
-// METEOR 1.5's parameters for English ("rank"): Denkowski and Lavie 2014.
-constexpr double alpha = 0.85, beta = 0.2, gamma_ = 0.6, delta = 0.75;
-constexpr double module_weights[module_count] = {1.0, 0.6, 0.8, 0.6};
-
-}  // namespace
-
-double Counts::score() const {
-    double precision = caption_matches / caption_length, recall = reference_matches / reference_length;
-    double mean = 1.0 / ((1.0 - alpha) / precision + alpha / recall);
-    double penalty = gamma_ * std::pow(chunks / matched_words, beta);
-    double score = mean * (1.0 - penalty);
-    return std::isnan(score) ? 0.0 : std::max(score, 0.0);
-}
-
-Counts count(const Sentence &caption, const Sentence &reference, const std::vector<Match> &matches) {
-    std::int32_t tally[2][module_count][2] = {};  // [caption, reference][module][content, function]
-    std::int32_t matched[2] = {}, chunks = 0;
-    const Match *before = nullptr;
-    for (const Match &match : matches) {
-        for (std::int32_t i = 0; i < match.other_length; ++i)
-            ++tally[0][match.module][caption.words[match.other + i].is_function];
-        for (std::int32_t i = 0; i < match.length; ++i)
-            ++tally[1][match.module][reference.words[match.start + i].is_function];
-        matched[0] += match.other_length;
-        matched[1] += match.length;
-        bool continues = before && before->start + before->length == match.start &&
-                         before->other + before->other_length == match.other;
-        chunks += !continues;
-        before = &match;
-    }
-    // In the order in which METEOR adds, so that equal scores are equal to the last bit.
-    auto weighted = [&](int side) {
-        double sum = 0;
-        for (int module = 0; module < module_count; ++module) sum += tally[side][module][0] * module_weights[module] * delta;
-        for (int module = 0; module < module_count; ++module)
-            sum += tally[side][module][1] * module_weights[module] * (1.0 - delta);
-        return sum;
-    };
-    auto length = [](const Sentence &sentence) {
-        auto words = static_cast<double>(sentence.size());
-        return delta * (words - sentence.function_words) + (1.0 - delta) * sentence.function_words;
-    };
-    bool is_perfect = matched[0] == static_cast<std::int32_t>(caption.size()) &&
-                      matched[1] == static_cast<std::int32_t>(reference.size()) && chunks == 1;
-    return {weighted(0),       weighted(1),
-            length(caption),   length(reference),
-            (matched[0] + matched[1]) / 2.0, is_perfect ? 0.0 : static_cast<double>(chunks)};
 }
 
 }  // namespace caplens::meteor

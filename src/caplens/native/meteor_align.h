@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "meteor_data.h"
@@ -47,21 +48,19 @@ struct Sentence {
 // Every word met so far, looked up in the data once.
 class Lexicon {
 public:
-    Lexicon(const std::vector<std::string> &function_words, const Synonyms *synonyms, const Paraphrases *paraphrases);
+    Lexicon(const std::vector<std::string> &function_words, const Synonyms *synonyms, const Paraphrases *paraphrases,
+            Interrupt &interrupt);
     Sentence read(std::string_view line);
     const std::vector<std::uint32_t> &synsets(const Word &word) const { return synsets_[word.number]; }
     const Paraphrases *paraphrases() const { return paraphrases_; }
 
 private:
-    struct Hash {
-        using is_transparent = void;
-        std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-    };
     const Word &look_up(std::string_view text);
     const Synonyms *synonyms_;
     const Paraphrases *paraphrases_;
-    std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
-    std::unordered_map<std::string, bool, Hash, std::equal_to<>> function_words_;
+    Interrupt &interrupt_;
+    std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> numbers_;
+    std::unordered_set<std::string, TextHash, std::equal_to<>> function_words_;
     std::vector<Word> words_;
     std::vector<std::vector<std::uint32_t>> synsets_;
 };
@@ -69,7 +68,7 @@ private:
 // Aligns one pair of sentences after the other; not to be shared between threads.
 class Aligner {
 public:
-    explicit Aligner(const Lexicon &lexicon);
+    Aligner(const Lexicon &lexicon, Interrupt &interrupt);
     ~Aligner();
     // The chosen matches, by place in the reference.
     const std::vector<Match> &align(const Sentence &caption, const Sentence &reference);
@@ -89,6 +88,7 @@ private:
     void match_greedily(const Sentence &caption, const Sentence &reference);
 
     const Lexicon &lexicon_;
+    Interrupt &interrupt_;
     std::vector<std::vector<Match>> matches_;  // by the place in the reference where they start
     std::vector<std::int32_t> reference_cover_, caption_cover_;
     std::vector<const Match *> fixed_;

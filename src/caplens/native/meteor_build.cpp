@@ -1,35 +1,40 @@
-// Writing the mapped indexes from METEOR's text files.
+// Writing the indexes from METEOR's text files.
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
 
 #include "meteor_data.h"
-#include "meteor_index.h"
 #include "meteor_text.h"
 
 namespace caplens::meteor {
 
 namespace {
 
+// A place in a section; places are stored in 32 bits.
+std::uint32_t offset(std::size_t place) {
+    if (place > std::numeric_limits<std::uint32_t>::max())
+        throw std::runtime_error("a part of the index would have more than 4,294,967,295 entries");
+    return static_cast<std::uint32_t>(place);
+}
+
 class SectionWriter {
 public:
-    SectionWriter(const std::filesystem::path &path, std::string_view kind, const std::string &source)
-        : file_(path, std::ios::binary | std::ios::trunc) {
+    SectionWriter(std::string_view kind, const std::string &source) {
+        if (source.size() > header_.source.size() || !is_plain_name(source))
+            throw std::invalid_argument("the source of an index is named by up to 64 printable characters");
         std::copy(kind.begin(), kind.end(), header_.kind.begin());
-        std::copy_n(source.begin(), std::min(source.size(), header_.source.size()), header_.source.begin());
-        put(&header_, sizeof header_);
+        std::copy(source.begin(), source.end(), header_.source.begin());
     }
 
     template <class T>
     void section(const std::vector<T> &values) {
-        std::uint64_t count = values.size();
+        const std::uint64_t count = values.size();
         put(&count, sizeof count);
         put(values.data(), count * sizeof(T));
-        static constexpr char zeros[8] = {};
-        put(zeros, padded(count * sizeof(T)) - count * sizeof(T));
+        content_.resize(padded(content_.size()));
     }
 
     void strings(const std::vector<std::string> &keys) {
@@ -40,25 +45,33 @@ public:
             while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
             slots[slot] = static_cast<std::uint32_t>(index + 1);
             text.insert(text.end(), keys[index].begin(), keys[index].end());
-            offsets.push_back(static_cast<std::uint32_t>(text.size()));
+            offsets.push_back(offset(text.size()));
         }
         section(slots);
         section(offsets);
         section(text);
     }
 
-    void close() {
-        header_.size = static_cast<std::uint64_t>(file_.tellp());
-        file_.seekp(0);
-        put(&header_, sizeof header_);
-        file_.close();
-        if (!file_) throw std::runtime_error("could not write the index (is the disk full?)");
+    void write(const std::filesystem::path &path) {
+        header_.size = sizeof header_ + content_.size();
+        if (header_.size > largest_index) throw std::runtime_error("the index would be larger than 4 GB");
+        header_.checksum = checksum(header_, content_);
+        errno = 0;
+        std::ofstream file(path, std::ios::binary | std::ios::trunc);
+        file.write(reinterpret_cast<const char *>(&header_), sizeof header_);
+        file.write(reinterpret_cast<const char *>(content_.data()), static_cast<std::streamsize>(content_.size()));
+        file.close();
+        if (!file)
+            throw std::filesystem::filesystem_error("cannot write", path, {errno ? errno : EIO, std::generic_category()});
     }
 
 private:
-    void put(const void *data, std::size_t size) { file_.write(static_cast<const char *>(data), static_cast<std::streamsize>(size)); }
-    std::ofstream file_;
+    void put(const void *data, std::size_t size) {
+        const auto *bytes = static_cast<const std::byte *>(data);
+        content_.insert(content_.end(), bytes, bytes + size);
+    }
     Header header_{};
+    std::vector<std::byte> content_;  // all behind the header
 };
 
 void write_lists(SectionWriter &out, const SynsetLists &lists) {
@@ -67,7 +80,7 @@ void write_lists(SectionWriter &out, const SynsetLists &lists) {
     for (const auto &[key, values] : lists) {
         keys.push_back(key);
         sets.insert(sets.end(), values.begin(), values.end());
-        starts.push_back(static_cast<std::uint32_t>(sets.size()));
+        starts.push_back(offset(sets.size()));
     }
     out.strings(keys);
     out.section(starts);
@@ -78,28 +91,34 @@ void write_lists(SectionWriter &out, const SynsetLists &lists) {
 
 void write_synonyms(const std::filesystem::path &path, const SynsetLists &words, const SynsetLists &irregular,
                     const std::string &source) {
-    SectionWriter out(path, synonym_kind, source);
+    SectionWriter out(synonym_kind, source);
     write_lists(out, words);
     write_lists(out, irregular);
-    out.close();
+    out.write(path);
 }
 
 std::uint16_t ParaphraseBuilder::word(std::string_view text) {
-    auto [place, is_new] = vocabulary_.try_emplace(std::string(text), static_cast<std::uint16_t>(words_.size()));
-    if (is_new) {
-        if (words_.size() > std::numeric_limits<std::uint16_t>::max())
-            throw std::runtime_error("the paraphrase table has more than 65,536 different words");
-        words_.emplace_back(text);
-    }
-    return place->second;
+    const auto known = vocabulary_.find(text);
+    if (known != vocabulary_.end()) return known->second;
+    if (words_.size() == Paraphrases::most_words)
+        throw std::runtime_error("the paraphrase table has more than 65,536 different words");
+    const auto number = static_cast<std::uint16_t>(words_.size());
+    words_.emplace_back(text);
+    vocabulary_.emplace(text, number);
+    return number;
 }
 
 void ParaphraseBuilder::line(std::string_view text) {
     std::size_t part = lines_++ % 3;
+    interrupt_.after(100 + 10 * text.size());
     if (part == 0) return;  // the probability, which METEOR does not use
     std::u16string phrase;
     for (std::string_view one : split_words(text)) phrase += static_cast<char16_t>(word(one));
-    if (phrase.empty()) throw std::runtime_error("line " + std::to_string(lines_) + " of the paraphrase table is empty");
+    const auto refuse = [&](const char *why) {
+        throw std::runtime_error("line " + std::to_string(lines_) + " of the paraphrase table " + why);
+    };
+    if (phrase.empty()) refuse("is empty");
+    if (phrase.size() > Paraphrases::longest_phrase) refuse("has more than 65,535 words");
     if (part == 1) {
         phrase_ = std::move(phrase);
     } else {
@@ -137,7 +156,10 @@ void ParaphraseBuilder::write(const std::filesystem::path &path, const std::stri
     using Entry = std::pair<const std::u16string, std::u16string>;
     std::vector<const Entry *> sorted;
     for (const Entry &entry : targets_) sorted.push_back(&entry);
-    std::sort(sorted.begin(), sorted.end(), [](const Entry *a, const Entry *b) { return a->first < b->first; });
+    std::sort(sorted.begin(), sorted.end(), [this](const Entry *a, const Entry *b) {
+        interrupt_.after(50);
+        return a->first < b->first;
+    });
 
     // Breadth first, so that a node's children lie side by side: node k is the range of phrases with one prefix.
     struct Range {
@@ -148,8 +170,9 @@ void ParaphraseBuilder::write(const std::filesystem::path &path, const std::stri
     std::vector<std::uint32_t> child_starts, target_starts;
     for (std::size_t node = 0; node < nodes.size(); ++node) {
         auto [begin, end, depth] = nodes[node];
-        child_starts.push_back(static_cast<std::uint32_t>(nodes.size()));
-        target_starts.push_back(static_cast<std::uint32_t>(targets.size()));
+        interrupt_.after(100);
+        child_starts.push_back(offset(nodes.size()));
+        target_starts.push_back(offset(targets.size()));
         if (begin < end && sorted[begin]->first.size() == depth) {
             for (char16_t unit : sorted[begin]->second) targets.push_back(unit);
             ++begin;
@@ -163,16 +186,16 @@ void ParaphraseBuilder::write(const std::filesystem::path &path, const std::stri
             begin = next;
         }
     }
-    child_starts.push_back(static_cast<std::uint32_t>(nodes.size()));
-    target_starts.push_back(static_cast<std::uint32_t>(targets.size()));
+    child_starts.push_back(offset(nodes.size()));
+    target_starts.push_back(offset(targets.size()));
 
-    SectionWriter out(path, paraphrase_kind, source);
+    SectionWriter out(paraphrase_kind, source);
     out.strings(words_);
     out.section(labels);
     out.section(child_starts);
     out.section(target_starts);
     out.section(targets);
-    out.close();
+    out.write(path);
 }
 
 }  // namespace caplens::meteor

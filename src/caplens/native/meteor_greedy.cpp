@@ -26,12 +26,13 @@ void Aligner::match_greedily(const Sentence &caption, const Sentence &reference)
             std::vector<std::int32_t> all;
             std::size_t next = 0;
         };
-        std::unordered_map<std::int32_t, Places> places;
+        std::unordered_map<std::int32_t, Places, NumberHash> places;
         for (std::size_t j = 0; j < caption.size(); ++j)
-            if (!is_taken[j]) places[key(caption.words[j])].all.push_back(static_cast<std::int32_t>(j));
+            if (!is_taken[j]) places[key(caption.words[j])].all.push_back(static_cast<std::int32_t>(j)), interrupt_.after(50);
         std::size_t wanted = 0;  // the word of the caption that continues the chunk
         for (std::size_t i = 0; i < reference.size(); ++i, ++wanted) {
             if (is_done[i]) continue;
+            interrupt_.after(50);
             const auto found = places.find(key(reference.words[i]));
             if (found == places.end()) continue;
             auto &[all, next] = found->second;

@@ -181,23 +181,28 @@ bool is_plain(std::string_view ascii) {
     });
 }
 
-std::u32string normalize(std::u32string_view line) {
+std::u32string normalize(std::u32string_view line, Interrupt &interrupt) {
     std::u32string text = isolate_symbols(line);
-    text = isolate_ellipses(text);
-    text = between(text, not_digit, U',', not_digit, U" , ");
-    text = between(text, is_digit, U',', not_digit, U" , ");
-    text = between(text, not_digit, U',', is_digit, U" , ");
-    text = unify_quotes_and_dashes(text);
-    text = between(text, is_alnum_or_dot, U'-', is_alnum, U" ");
-    text = between(text, not_letter, U'\'', not_letter, U" ' ");
-    text = between(text, not_alnum, U'\'', is_letter, U" ' ");
-    text = between(text, is_letter, U'\'', not_letter, U" ' ");
-    text = between(text, is_letter, U'\'', is_letter, U" '");
-    text = between(text, is_digit, U'\'', is_s, U" '");
+    const auto apply = [&](std::u32string changed) {
+        text = std::move(changed);
+        interrupt.after(5 * text.size());
+    };
+    apply(isolate_ellipses(text));
+    apply(between(text, not_digit, U',', not_digit, U" , "));
+    apply(between(text, is_digit, U',', not_digit, U" , "));
+    apply(between(text, not_digit, U',', is_digit, U" , "));
+    apply(unify_quotes_and_dashes(text));
+    apply(between(text, is_alnum_or_dot, U'-', is_alnum, U" "));
+    apply(between(text, not_letter, U'\'', not_letter, U" ' "));
+    apply(between(text, not_alnum, U'\'', is_letter, U" ' "));
+    apply(between(text, is_letter, U'\'', not_letter, U" ' "));
+    apply(between(text, is_letter, U'\'', is_letter, U" '"));
+    apply(between(text, is_digit, U'\'', is_s, U" '"));
 
     std::vector<std::u32string> words = words_of(text);
     std::u32string out;
     for (std::size_t i = 0; i < words.size(); ++i) {
+        interrupt.after(100);
         if (!out.empty()) out += U' ';
         out += settle_final_dot(words[i], i + 1 < words.size() ? &words[i + 1] : nullptr);
     }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "interrupt.h"
+
 namespace caplens::meteor {
 
 std::u32string from_utf8(std::string_view text);
@@ -17,7 +19,7 @@ std::u32string from_utf16(std::u16string_view text);
 bool is_plain(std::string_view ascii);
 
 // What METEOR does to a line before it splits it into words (English, punctuation kept); case is left alone.
-std::u32string normalize(std::u32string_view line);
+std::u32string normalize(std::u32string_view line, Interrupt &interrupt);
 
 // Snowball's English (Porter2) stemmer as it was when METEOR 1.5 took it in. `word` is lower-case.
 std::u16string stem(std::u16string word);

@@ -29,7 +29,7 @@ uint8_t class_of(char32_t unit) { return kClass[kBlock[unit >> 8] << 8 | (unit &
 State step(State state, uint8_t unit_class) { return kNext[(state & ~kAccepting) * kStride + unit_class]; }
 
 // Where the token ends when its context has no fixed length: as late as a match of the context reaches the end.
-size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end) {
+size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end, Interrupt& interrupt) {
     size_t best = begin;
     State head = rule.head;
     for (size_t at = begin; at < end; ++at) {
@@ -37,7 +37,9 @@ size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end)
         if (head == 0) break;
         if (!(head & kAccepting)) continue;
         State context = rule.context;
-        for (size_t i = at + 1; i < end && context != 0; ++i) context = step(context, classes[i]);
+        size_t i = at + 1;
+        for (; i < end && context != 0; ++i) context = step(context, classes[i]);
+        interrupt.after(i - at);
         if (context & kAccepting) best = at + 1;
     }
     return best;
@@ -116,13 +118,15 @@ void PtbTokenizer::tokenize(std::string_view utf8, std::vector<std::string_view>
         size_t end = begin;
         State matched = 0;
         State state = kStart;
-        for (size_t at = begin; at - end < kLookahead && (state = step(state, classes[at])) != 0;) {
+        size_t at = begin;
+        while (at - end < kLookahead && (state = step(state, classes[at])) != 0) {
             ++at;
             end = state & kAccepting ? at : end;
             matched = state & kAccepting ? state : matched;
         }
+        interrupt_.after(10 + 2 * (at - begin));
         const Rule& rule = kRules[kRule[matched & ~kAccepting]];
-        if (rule.head != 0) end = split(rule, classes, begin, end);
+        if (rule.head != 0) end = split(rule, classes, begin, end, interrupt_);
         end -= rule.follow + rule.give_back;
 
         switch (rule.action) {

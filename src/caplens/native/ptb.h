@@ -6,11 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "interrupt.h"
+
 namespace caplens {
 
 // Keep one per thread: the buffers are reused from caption to caption.
 class PtbTokenizer {
 public:
+    explicit PtbTokenizer(Interrupt& interrupt) : interrupt_(interrupt) {}
+
     // The kept tokens of ONE caption; views are valid until the next call. Any bytes are accepted.
     void tokenize(std::string_view utf8, std::vector<std::string_view>& tokens);
 
@@ -18,6 +22,7 @@ private:
     void read_ascii(std::string_view text);
     void read_utf8(std::string_view text);
 
+    Interrupt& interrupt_;
     std::vector<uint8_t> classes_;   // of each UTF-16 unit
     std::vector<size_t> offsets_;    // where each unit starts in the bytes, unless they are ascii
     std::string lowered_, written_;  // what the views show

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "held_texts.h"
 #include "ptb.h"
 
 namespace nb = nanobind;
@@ -12,19 +13,18 @@ namespace caplens {
 // One string per caption, tokens joined by one space. Works in chunks: the GIL is held only to read and make strings.
 static nb::list ptb_tokenize(nb::list captions) {
     constexpr size_t chunk = 2048;
-    PtbTokenizer tokenizer;
+    Interrupt interrupt;
+    PtbTokenizer tokenizer(interrupt);
+    HeldTexts held;
     std::vector<std::string_view> texts, tokens;
     std::vector<size_t> ends;
     std::string joined;
     nb::list results;
     for (size_t begin = 0; begin < captions.size(); begin += chunk) {
         texts.clear();
-        for (size_t i = begin; i < std::min(begin + chunk, captions.size()); ++i) {
-            Py_ssize_t size = 0;
-            const char* data = PyUnicode_AsUTF8AndSize(captions[i].ptr(), &size);
-            if (data == nullptr) throw nb::python_error();
-            texts.emplace_back(data, static_cast<size_t>(size));
-        }
+        held.clear();
+        for (size_t i = begin; i < std::min(begin + chunk, captions.size()); ++i)
+            texts.push_back(held.add(item_of(captions, i)));
         joined.clear();
         ends.clear();
         {
@@ -38,7 +38,6 @@ static nb::list ptb_tokenize(nb::list captions) {
                 ends.push_back(joined.size());
             }
         }
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
         size_t start = 0;
         for (const size_t end : ends) {
             results.append(nb::str(joined.data() + start, end - start));

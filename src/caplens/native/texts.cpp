@@ -55,14 +55,18 @@ Id TextSet::add(nb::handle text) {
     nb::object owned = nb::borrow(text);
     const std::string_view bytes = utf8(owned);
     const std::uint64_t hash = hash_bytes(bytes);
-    const Id known = table_.find(hash, [&](Id other) { return views_[other] == bytes; });
+    const Id known = table_.find(hash, [&](Id other) { return view(other) == bytes; });
     if (known != kNone) return known;
-    const Id added = static_cast<Id>(views_.size());
+    const Id added = static_cast<Id>(owned_.size());
     if (added >= kLocal - 1) throw std::length_error("more than two thousand million distinct texts");
-    views_.push_back(bytes);
     owned_.push_back(std::move(owned));
     table_.insert(hash, added);
     return added;
+}
+
+std::string_view TextSet::view(Id text) const {
+    nb::object owned = owned_[text];
+    return utf8(owned);
 }
 
 Tokenizer::Tokenizer(nb::object choice) {
@@ -75,8 +79,9 @@ Tokenizer::Tokenizer(nb::object choice) {
     choice_ = {name == "ptb" ? Choice::ptb : Choice::spaces, nb::none()};
 }
 
-void Tokens::tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary) {
+void Tokens::tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary, Interrupt& interrupt) {
     std::vector<std::string_view> tokens;
+    ends_.reserve(texts.size());
     if (tokenizer.choice().kind == Tokenizer::Choice::callable) {
         std::vector<nb::object> owned;
         for (Id text = 0; text < texts.size(); ++text) {
@@ -94,15 +99,30 @@ void Tokens::tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabula
         return;
     }
     const bool ptb = tokenizer.choice().kind == Tokenizer::Choice::ptb;
-    PtbTokenizer ptb_tokenizer;
-    for_each_row(texts.size(), [&](std::size_t text) {
-        const std::string_view bytes = texts.view(static_cast<Id>(text));
-        if (ptb)
-            ptb_tokenizer.tokenize(bytes, tokens);
-        else
-            split_at_spaces(bytes, tokens);
-        add(tokens, vocabulary);
-    });
+    PtbTokenizer ptb_tokenizer(interrupt);
+    constexpr std::size_t chunk = 2048;
+    std::vector<std::string_view> views;
+    for (std::size_t begin = 0; begin < texts.size(); begin += chunk) {
+        make_room(begin, texts.size());
+        views.clear();
+        for (std::size_t text = begin; text < std::min(begin + chunk, texts.size()); ++text)
+            views.push_back(texts.view(static_cast<Id>(text)));
+        for_each_row(views.size(), interrupt, [&](std::size_t text) {
+            if (ptb)
+                ptb_tokenizer.tokenize(views[text], tokens);
+            else
+                split_at_spaces(views[text], tokens);
+            add(tokens, vocabulary);
+            interrupt.after(20 * tokens.size());
+        });
+    }
+}
+
+// From the first texts one knows how much all will take: growing step by step would need twice the memory meanwhile.
+void Tokens::make_room(std::size_t done, std::size_t texts) {
+    if (done == 0) return;
+    const double expected = static_cast<double>(ids_.size()) / static_cast<double>(done) * static_cast<double>(texts);
+    if (expected > static_cast<double>(ids_.capacity())) ids_.reserve(static_cast<std::size_t>(1.05 * expected) + 1);
 }
 
 void Tokens::add(std::span<const std::string_view> tokens, Vocabulary& vocabulary) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "huge_pages.h"
+#include "interrupt.h"
 #include "vocabulary.h"
 
 namespace caplens {
@@ -16,28 +17,26 @@ namespace nb = nanobind;
 
 // Runs `work(row)` for every row without the GIL, and lets Ctrl-C in between.
 template <class Work>
-void for_each_row(std::size_t rows, Work work) {
-    constexpr std::size_t chunk = 2048;
+void for_each_row(std::size_t rows, Interrupt& interrupt, Work work) {
     nb::gil_scoped_release released;
-    for (std::size_t begin = 0; begin < rows; begin += chunk) {
-        const std::size_t end = std::min(begin + chunk, rows);
-        for (std::size_t row = begin; row < end; ++row) work(row);
-        nb::gil_scoped_acquire held;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    for (std::size_t row = 0; row < rows; ++row) {
+        work(row);
+        interrupt.after(100);
     }
 }
 
-// Distinct Python strings in order of first appearance.
+// Distinct Python strings in order of first appearance; all of it needs the GIL.
 class TextSet {
 public:
     Id add(nb::handle text);
-    std::size_t size() const { return views_.size(); }
-    std::string_view view(Id text) const { return views_[text]; }
+    std::size_t size() const { return owned_.size(); }
+    std::string_view view(Id text) const;
     nb::handle object(Id text) const { return owned_[text]; }
+    // No text will be added any more.
+    void close() { table_ = {}; }
 
 private:
-    std::vector<nb::object> owned_;  // keeps the bytes alive while the GIL is released
-    std::vector<std::string_view> views_;
+    std::vector<nb::object> owned_;  // well-formed, so that each has a utf-8 form
     PositionTable table_;
 };
 
@@ -60,25 +59,25 @@ private:
 // ROUGE sees *pieces*: tokens as they stand, and one empty token for an empty text, as split(" ") does.
 class Tokens {
 public:
-    void tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary);
+    void tokenize(const TextSet& texts, const Tokenizer& tokenizer, Vocabulary& vocabulary, Interrupt& interrupt);
 
     std::size_t size() const { return ends_.size(); }
     std::size_t total() const { return ids_.size(); }
-    std::span<const Id> words(Id text) const {
-        const std::size_t start = text == 0 ? 0 : ends_[text - 1];
-        return {ids_.data() + start, ends_[text] - start};
-    }
+    // Where the words of a text begin among those of all texts.
+    std::size_t start(Id text) const { return text == 0 ? 0 : ends_[text - 1]; }
+    std::span<const Id> words(Id text) const { return {ids_.data() + start(text), ends_[text] - start(text)}; }
     std::span<const Id> pieces(Id text) const {
         const auto found = pieces_.find(text);
         return found == pieces_.end() ? words(text) : std::span<const Id>(found->second);
     }
     // Before words() of a text that may lie anywhere in memory.
-    void prefetch(Id text) const { __builtin_prefetch(&ends_[text]); }
+    [[gnu::always_inline]] void prefetch(Id text) const { __builtin_prefetch(&ends_[text]); }
     // One more text, which is already words.
     void append(std::span<const Id> words, Vocabulary& vocabulary);
 
 private:
     void add(std::span<const std::string_view> tokens, Vocabulary& vocabulary);
+    void make_room(std::size_t done, std::size_t texts);
 
     LargeVector<Id> ids_;
     LargeVector<std::size_t> ends_;

@@ -1,12 +1,11 @@
 // Words as numbers: every distinct word gets the next id, and nothing here is a Python object.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "hashing.h"
 
 namespace caplens {
 
@@ -16,28 +15,6 @@ using Id = std::uint32_t;
 constexpr Id kLocal = Id{1} << 31;
 constexpr Id kNone = ~Id{0};
 
-inline std::uint64_t mix(std::uint64_t x) {
-    x *= 0x9E3779B97F4A7C15u;
-    return x ^ (x >> 32);
-}
-
-inline std::uint64_t hash_bytes(std::string_view bytes) {
-    std::uint64_t hash = 0x9FB21C651E98DF25u ^ bytes.size();
-    const char* at = bytes.data();
-    std::size_t left = bytes.size();
-    for (; left >= 8; left -= 8, at += 8) {
-        std::uint64_t word;
-        std::memcpy(&word, at, 8);
-        hash = mix(hash ^ word);
-    }
-    if (left > 0) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, at, left);
-        hash = mix(hash ^ word);
-    }
-    return mix(hash);
-}
-
 // A hash set of the positions of byte strings that live elsewhere; `same(position)` compares with what is sought.
 class PositionTable {
 public:
@@ -45,7 +22,7 @@ public:
     Id find(std::uint64_t hash, Same same) const {
         if (slots_.empty()) return kNone;
         const std::size_t mask = slots_.size() - 1;
-        for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+        for (std::size_t at = home(tag(hash));; at = (at + 1) & mask) {
             const Slot slot = slots_[at];
             if (slot.position == kNone) return kNone;
             if (slot.tag == tag(hash) && same(slot.position)) return slot.position;
@@ -54,9 +31,8 @@ public:
 
     // Call only when find() gave kNone.
     void insert(std::uint64_t hash, Id position) {
-        if (2 * (used_ + 1) > slots_.size()) grow();
-        place({tag(hash), position}, hash);
-        hashes_.push_back(hash);
+        if (10 * (used_ + 1) > 7 * slots_.size()) grow();
+        put({tag(hash), position});
         ++used_;
     }
 
@@ -66,25 +42,29 @@ private:
         Id position;
     };
 
+    // The half of the hash that is kept: it says where a position belongs, however large the table grows.
     static std::uint32_t tag(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+    std::size_t home(std::uint32_t tag) const { return tag >> shift_; }
 
-    void place(Slot slot, std::uint64_t hash) {
+    void put(Slot slot) {
         const std::size_t mask = slots_.size() - 1;
-        std::size_t at = hash & mask;
+        std::size_t at = home(slot.tag);
         while (slots_[at].position != kNone) at = (at + 1) & mask;
         slots_[at] = slot;
     }
 
     void grow() {
+        if (shift_ == 0) throw std::length_error("a table of more than three thousand million texts");
         const std::vector<Slot> old = std::move(slots_);
-        slots_.assign(old.empty() ? 64 : 2 * old.size(), Slot{0, kNone});
+        --shift_;
+        slots_.assign(std::size_t{1} << (32 - shift_), Slot{0, kNone});
         for (const Slot& slot : old)
-            if (slot.position != kNone) place(slot, hashes_[slot.position]);
+            if (slot.position != kNone) put(slot);
     }
 
     std::vector<Slot> slots_;
-    std::vector<std::uint64_t> hashes_;  // by position, so that growing never looks at the bytes again
     std::size_t used_ = 0;
+    int shift_ = 27;  // one more than that of the smallest table, which has 64 slots
 };
 
 class Vocabulary {

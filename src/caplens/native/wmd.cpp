@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "interrupt.h"
+
 namespace nb = nanobind;
 
 namespace caplens {
@@ -22,6 +24,9 @@ using Matrix = nb::ndarray<const float, nb::shape<-1, -1>, nb::c_contig, nb::dev
 using Ints = nb::ndarray<const std::int64_t, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<nb::numpy, double, nb::shape<-1>>;
 constexpr double infinity = std::numeric_limits<double>::infinity();
+// Of one text: the product of two such masses fits into 64 bits, and a table of distances into memory.
+constexpr std::int64_t kMostWords = std::int64_t{1} << 31;
+constexpr std::int64_t kMostDistinct = 10'000;
 
 // A text as distinct words (rows of the vectors, ascending) and how often each stands there.
 struct Bag {
@@ -33,6 +38,8 @@ struct Bag {
 
 class Transport {
 public:
+    explicit Transport(Interrupt& interrupt) : interrupt_(interrupt) {}
+
     // What is left to move after equal words have met: in a metric space keeping them in place is always optimal.
     void prepare(const Bag& from, const Bag& to, const Matrix& vectors) {
         supply_.clear(), demand_.clear(), sources_.clear(), sinks_.clear();
@@ -54,6 +61,7 @@ public:
         cost_.resize(rows * columns);
         for (std::size_t r = 0; r < rows; ++r) {
             const float* a = vectors.data() + static_cast<std::size_t>(sources_[r]) * width;
+            interrupt_.after(columns * (5 + width));
             for (std::size_t c = 0; c < columns; ++c) {
                 const float* b = vectors.data() + static_cast<std::size_t>(sinks_[c]) * width;
                 double sum = 0;
@@ -116,6 +124,7 @@ private:
         std::size_t row = root, target = columns;
         while (true) {
             out_done_[row] = 1;
+            interrupt_.after(3 * columns);
             for (std::size_t c = 0; c < columns; ++c) {
                 if (in_done_[c]) continue;
                 const double step = cost_[row * columns + c] + out_potential_[row] - in_potential_[c];
@@ -125,6 +134,7 @@ private:
             // Sinks are settled until one has room or gives a source that is nearer than every open sink.
             std::size_t next = rows;
             while (next == rows) {
+                interrupt_.after(2 * (rows + columns));
                 std::size_t sink = columns;
                 for (std::size_t c = 0; c < columns; ++c)
                     if (!in_done_[c] && (sink == columns || in_distance_[c] < in_distance_[sink])) sink = c;
@@ -171,6 +181,7 @@ private:
         demand_[target] -= mass;
     }
 
+    Interrupt& interrupt_;
     std::vector<std::int64_t> supply_, demand_, sources_, sinks_, flow_;
     std::vector<double> cost_, out_potential_, in_potential_, out_distance_, in_distance_;
     std::vector<char> out_done_, in_done_;
@@ -191,10 +202,20 @@ Doubles nearest(const Matrix& vectors, const Ints& starts, const Ints& words, co
     check(pair_starts.size() == captions + 1 && pair_starts(0) == 0 &&
               pair_starts(captions) == static_cast<std::int64_t>(references.size()),
           "bad pair_starts");
-    for (std::size_t t = 0; t < texts; ++t) check(starts(t) <= starts(t + 1), "starts must not fall");
+    for (std::size_t t = 0; t < texts; ++t) {
+        check(starts(t) <= starts(t + 1), "starts must not fall");
+        check(starts(t + 1) - starts(t) <= kMostDistinct, "a text has more than 10,000 different words");
+    }
     for (std::size_t i = 0; i < captions; ++i) check(pair_starts(i) <= pair_starts(i + 1), "pair_starts must not fall");
     for (std::size_t i = 0; i < words.size(); ++i)
         check(words(i) >= 0 && static_cast<std::size_t>(words(i)) < vectors.shape(0) && counts(i) > 0, "bad word");
+    for (std::size_t t = 0; t < texts; ++t) {
+        std::int64_t left = kMostWords;
+        for (auto i = static_cast<std::size_t>(starts(t)); i < static_cast<std::size_t>(starts(t + 1)); ++i) {
+            check(counts(i) <= left, "a text has more than 2,147,483,648 words");
+            left -= counts(i);
+        }
+    }
     for (std::size_t i = 0; i < captions; ++i)
         check(candidates(i) >= 0 && static_cast<std::size_t>(candidates(i)) < texts, "bad candidate");
     for (std::size_t i = 0; i < references.size(); ++i)
@@ -214,10 +235,12 @@ Doubles nearest(const Matrix& vectors, const Ints& starts, const Ints& words, co
             for (std::size_t i = begin; i < end; ++i) total += counts(i);
             return Bag{words.data() + begin, counts.data() + begin, end - begin, total};
         };
-        Transport transport;
+        Interrupt interrupt;
+        Transport transport(interrupt);
         std::vector<std::pair<double, std::int64_t>> bounds;
         for (std::size_t i = 0; i < captions; ++i) {
             const Bag caption = bag(candidates(i));
+            interrupt.after(100);
             bounds.clear();
             for (auto p = pair_starts(i); p < pair_starts(i + 1); ++p) {
                 const auto text = references(static_cast<std::size_t>(p));

@@ -195,18 +195,15 @@ def idf_weights(references: ReferenceIndex, table: IdfTable | None) -> Weights:
 
 
 def _corpus_weights(references: ReferenceIndex) -> Weights:
-    return _weights(references.ngrams, references.ngrams.document_frequency(), len(references))
+    return _weights(references.ngrams, len(references))
 
 
 def _table_weights(references: ReferenceIndex, table: IdfTable) -> Weights:
-    index = NgramIndex(references.kernel, table.words, table.prefixes, table.lasts)
-    frequencies = np.zeros(len(index), dtype=np.uint32)
-    frequencies[index.table_ids()] = table.frequencies
-    return _weights(index, frequencies, table.images)
+    index = NgramIndex(references.kernel, table.words, table.prefixes, table.lasts, table.frequencies)
+    return _weights(index, table.images)
 
 
-def _weights(index: NgramIndex, frequencies: Ids, images: int) -> Weights:
+def _weights(index: NgramIndex, images: int) -> Weights:
     unseen = float(np.log(max(1, images)))
-    logs = np.log(np.maximum(1, np.arange(frequencies.max(initial=0) + 1)))
-    idf = unseen - logs[frequencies]
-    return Weights(TfIdf(index, idf, unseen), images, all_zero=bool(idf.max(initial=0.0) == 0))
+    kernel = TfIdf(index, unseen - np.log(np.maximum(1, index.frequencies())), unseen)
+    return Weights(kernel, images, all_zero=kernel.all_zero)

@@ -18,7 +18,7 @@ from caplens.storage.cache import FileCache
 from caplens.storage.digests import content_digest, digest
 
 TABLE, JAR = "paraphrase-en.gz", "meteor-1.5.jar"
-VERSION = "1"
+VERSION = "2"
 """Of the layout of the index files; a new layout gets new names."""
 
 # The words METEOR 1.5 counts as function words in English, most frequent first.

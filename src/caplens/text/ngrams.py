@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Tokenizer = str | Callable[[str], Iterable[str]]
 """How text becomes words: "ptb" (what coco-caption does), "whitespace", or a callable that returns strings."""
 T = TypeVar("T")
+PART = 1 << 17
+"""So many captions are scored at a time where each of their references takes memory."""
 
 
 def tokenizer_name(tokenizer: Tokenizer) -> str:
@@ -56,7 +58,7 @@ class ReferenceIndex:
 
     @property
     def ngrams(self) -> NgramIndex:
-        """Every n-gram of the references, n = 1 to 4."""
+        """The words of the references, and the n-grams of more than one image, n = 2 to 4."""
         return self.get_or_compute("ngrams", lambda: NgramIndex(self.kernel))
 
     def word_runs(self, whole_tokens: bool) -> WordRuns:
@@ -80,6 +82,15 @@ class Corpus:
         index = ReferenceIndex(references, tokenizer)
         return cls(index, Candidates(index.kernel, candidates, np.arange(len(candidates))))
 
+    def parts(self) -> Iterator[Corpus]:
+        """The same captions, so many at a time that what is computed for every pair stays small."""
+        count = len(self.candidates)
+        if count <= PART:
+            yield self
+            return
+        for start in range(0, count, PART):
+            yield Corpus(self.references, self.candidates.rows(start, min(start + PART, count)))
+
     @functools.cached_property
     def bleu_counts(self) -> NDArray[np.float64]:
         """Per candidate the counts that BLEU-1 to BLEU-4 are made of."""
@@ -92,27 +103,11 @@ class Corpus:
             self._repetitions[whole_tokens] = made
         return self._repetitions[whole_tokens]
 
-    @functools.cached_property
-    def _fewest_and_most(self) -> tuple[int, int]:
-        return int(self.reference_counts.min(initial=2**62)), int(self.reference_counts.max(initial=0))
-
     @property
     def counts_name(self) -> str:
         """How many references the captions have, for signatures: "5", or "4-5"."""
-        least, most = self._fewest_and_most
+        least, most = int(self.reference_counts.min(initial=2**62)), int(self.reference_counts.max(initial=0))
         return str(most) if least >= most else f"{least}-{most}"
-
-    def sum_over_references(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up the rows of each candidate's pairs, first reference first: the order decides the last bit."""
-        sums = np.zeros((len(self.first_pairs), *values.shape[1:]))
-        least, most = self._fewest_and_most
-        for place in range(most):
-            if least == most:
-                sums += values[place::most]  # without the cost of gathering rows
-                continue
-            rows = np.flatnonzero(self.reference_counts > place)
-            sums[rows] += values[self.first_pairs[rows] + place]
-        return sums
 
     def per_pair(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Each candidate's value repeated for each of its references."""
