@@ -264,7 +264,7 @@ def test_own_preferences_between_two_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("id,rating\nnobody,3\n", "row 1, id 'nobody'"),
+        ("id,rating\nnobody,3\n", r"row 1 \(line 2\), id 'nobody'"),
         ("id,rating\na,good\n", "'good'"),
         ("id,score\na,1\n", "'rating' nor 'preference'"),
         ("name,rating\na,1\n", "column 'id'"),
