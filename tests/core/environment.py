@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def no_network(name: str) -> Path:
+def no_network(name: str, *_: object) -> Path:
     """Stand in for `weights.fetch`, which would download."""
     from caplens.storage import weights
 
