@@ -36,6 +36,6 @@ def test_score(run: Run, table: Path) -> None:
 def test_compare(run: Run, table: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text(table.read_text().replace("one two;", "one;"))
-    shown = run("compare", table, other, "-m", "length", "--samples", "10", *COLUMNS, "--json")
+    shown = run("compare", table, other, "-m", "length", "--resamples", "10", *COLUMNS, "--json")
     assert shown.code == 0, shown.stderr
     assert json.loads(shown.stdout)["captions"] == 2

@@ -148,7 +148,9 @@ def test_ratings_do_not_steer_the_terminal_in_bench(run: Run, tmp_path: Path) ->
     ratings = tmp_path / f"ratings{EVIL}.csv"
     with ratings.open("w", newline="") as file:
         csv.writer(file).writerows([["id", "rating"], [EVIL, 1], ["b", 2], ["c", 3]])
-    check(run("bench", "--ratings", ratings, "--captions", captions, "-m", "toy-picky", "--resamples", 5))
+    check(
+        run("bench", "--ratings", ratings, "--captions", captions, "-m", "toy-picky", "--resamples", 5), said="2 of 3"
+    )
     with ratings.open("w", newline="") as file:
         csv.writer(file).writerows([["id", "rating"], [EVIL, EVIL]])
     check(run("bench", "--ratings", ratings, "--captions", captions, "-m", "length"))

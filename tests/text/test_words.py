@@ -19,7 +19,7 @@ def semantic(text: str) -> list[str]:
 @pytest.mark.parametrize("absent", ["nothing", "parser", "msgpack"])
 def test_semantic_words(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if absent == "parser":
-        monkeypatch.setattr(weights, "find", lambda name: None)
+        monkeypatch.setattr(weights, "find_published", lambda name: None)
         assert tagger_lacks().endswith("needs en_core_web_md: caplens weights fetch en_core_web_md")
     elif absent == "msgpack":
         monkeypatch.setitem(sys.modules, "msgpack", None)

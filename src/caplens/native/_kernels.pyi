@@ -46,7 +46,7 @@ class References:
     def words(self) -> list[str]: ...
 
 class NgramIndex:
-    """Words and n-grams with their document frequencies, each with an id, words first: those of a table, or those of the
+    """Words and n-grams with document frequencies, each with an id, words first: those of a table, or those of the
     references, where n-grams of one group are left out, because they weigh what unknown ones weigh."""
 
     @overload
