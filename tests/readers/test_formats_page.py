@@ -1,4 +1,4 @@
-"""docs/guide/formats.md: its files are read by its own lines of Python, and all to the same captions."""
+"""docs/guide/file-formats.md: its files are read by its own lines of Python, and all to the same captions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import caplens
 from caplens.readers.columns import CAPTION_NAMES, ID_NAMES, IMAGE_NAMES, REFERENCES_NAMES, VIDEO_NAMES
 from caplens.readers.limits import ReadLimits
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "formats.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "file-formats.md").read_text("utf-8")
 FILES = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL))
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TREE = re.compile(r"^[├└]── (\S+) *(.*)$", re.MULTILINE)
