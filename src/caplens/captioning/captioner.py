@@ -14,7 +14,7 @@ from caplens.captioning.decode import beam_search
 from caplens.captioning.vocabulary import Vocabulary
 from caplens.core.errors import InputError
 from caplens.core.types import Vectors
-from caplens.storage.tensors import write_tensors
+from caplens.storage.tensors import read_tensors, write_tensors
 from caplens.vision.images import first_line
 
 
@@ -61,15 +61,12 @@ class Captioner:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Captioner:
         """Read what `save` wrote."""
-        from safetensors import SafetensorError, safe_open
-
         if not Path(path).is_file():
             raise InputError("there is no captioner here", where=str(path), remedy="caplens train captioner makes one")
+        tensors, metadata = read_tensors(path, "a captioner")
         try:
-            with safe_open(path, framework="np") as file:
-                about = json.loads((file.metadata() or {})["caplens"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            about = json.loads(metadata["caplens"])
             network = CaptionNetwork(AoANetConfig(**about["config"]), tensors)
             return cls(network, Vocabulary(tuple(about["words"])), FeatureSpec(**about["sight"]), about["longest"])
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a captioner ({first_line(error)})", where=str(path)) from None

@@ -64,6 +64,33 @@ def sigmoid(values: Vectors) -> Vectors:
     return np.reciprocal(shares, out=shares)
 
 
+def gelu(values: Vectors) -> Vectors:
+    """Turn values into x·Φ(x), in place.
+
+    Φ is that of Abramowitz & Stegun 7.1.26 (error below 1.5e-7): scipy's erf would take half the time of a layer.
+    Blocks of rows stay in the processor's cache.
+
+    >>> gelu(np.array([[-1.0, 0.0, 2.0]], np.float32)).round(4).tolist()
+    [[-0.15870000422000885, 0.0, 1.9544999599456787]]
+    """
+    for start in range(0, len(values), 32):
+        block = values[start : start + 32]
+        size = np.abs(block)
+        inverse = 1 / (1 + np.float32(0.3275911 * 0.5**0.5) * size)
+        tail = np.full_like(size, 1.061405429 / 2)
+        for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+            tail *= inverse
+            tail += np.float32(coefficient / 2)
+        tail *= inverse
+        tail *= size
+        size *= size
+        size *= np.float32(-0.5)
+        tail *= np.exp(size, out=size)
+        np.maximum(block, 0, out=block)
+        block -= tail  # max(x, 0) − |x|·(1 − Φ(|x|))
+    return values
+
+
 def split_heads(values: Vectors, heads: int) -> Vectors:
     """View (batch, length, width) as (batch, heads, length, width / heads)."""
     batch, length, width = values.shape

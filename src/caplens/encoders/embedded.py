@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
+from caplens.core.layers import gelu
 from caplens.core.optional import check
-from caplens.core.types import Vectors
+from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.roi_pooling import pool_boxes
 from caplens.storage import weights
@@ -64,15 +65,9 @@ class Head:
 
     def _map(self, features: Vectors) -> Vectors:
         x = (features - self.shift) * self.scale
-        hidden = _gelu(np.asarray(x @ self.tensors["up.weight"].T + self.tensors["up.bias"], np.float32))
+        hidden = gelu(np.asarray(x @ self.tensors["up.weight"].T + self.tensors["up.bias"], np.float32))
         made = x @ self.tensors["linear.weight"].T + self.tensors["linear.bias"]
         return np.asarray(made + hidden @ self.tensors["down.weight"].T + self.tensors["down.bias"], np.float32)
-
-
-def _gelu(values: Vectors) -> Vectors:
-    from scipy.special import erf
-
-    return np.asarray(values * (np.float32(0.5) * (1 + erf(values * np.float32(0.5**0.5)))), np.float32)
 
 
 def read_heads(path: Path) -> tuple[Head, Head, str]:
@@ -225,8 +220,7 @@ class Backbones:
 
 def text_features(states: Vectors) -> Vectors:
     """States scaled to one length, so that a single token and the mean of many meet the head alike."""
-    length = np.linalg.norm(states, axis=-1, keepdims=True)
-    return np.asarray(states / np.maximum(length, 1e-12), np.float32)
+    return narrow_unit(states)
 
 
 def heads_path(heads: str) -> Path:

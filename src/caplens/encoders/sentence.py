@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from caplens.core.progress import Progress, silent
+from caplens.core.types import narrow_unit
 from caplens.encoders.bert import Array, BertEncoder
 from caplens.storage import weights
 from caplens.storage.cache import EmbeddingCache, key_of
@@ -49,8 +50,7 @@ class SentenceEncoder:
         vectors = np.empty((len(texts), self.dimension), np.float32)
         for rows, ids in self._encoder.batches(self._encoder.tokenize(texts)):
             vectors[rows] = self._encoder.states(ids).mean(axis=1)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
-        return vectors
+        return narrow_unit(vectors)
 
 
 def load_sentence_encoder(name_or_path: str | os.PathLike[str]) -> SentenceEncoder:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from caplens.core.errors import InputError
-from caplens.core.types import Floats
+from caplens.core.types import Floats, narrow_unit
 from caplens.core.workspace import Workspace
 from caplens.encoders.bert import Array
 from caplens.encoders.tokens import TokenEncoder, load_token_encoder
@@ -125,8 +125,7 @@ def _tokens(
     tokens = encoder.tokenize(texts)
     made: list[tuple[Array, Floats]] = [(np.empty(0, np.float32), np.empty(0))] * len(texts)
     for rows, ids in encoder.batches(tokens):
-        states = encoder.states(ids, layer)
-        states = states / np.linalg.norm(states, axis=-1, keepdims=True)
+        states = narrow_unit(encoder.states(ids, layer))
         for row, state in zip(rows, states, strict=True):
             if weight_of is None:  # start and end tokens may be matched but do not count
                 weight = np.array([float(token not in encoder.special) for token in tokens[row]])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
-from caplens.core.types import Floats
+from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
@@ -155,8 +155,7 @@ def usualness(sentences: Floats, bank: NDArray[np.floating]) -> Floats:
 
 def in_joint_space(sentences: Floats) -> Floats:
     """Sentence vectors through the text head of the embedded image-text encoder, at unit length: no picture needed."""
-    made = _text_head()(sentences.astype(np.float32)).astype(np.float64)
-    return np.asarray(made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12))
+    return unit(_text_head()(sentences.astype(np.float32)))
 
 
 @functools.cache
@@ -168,7 +167,6 @@ def _text_head() -> Head:
 
 def picture_fit(work: Workspace) -> Floats:
     """Cosine of caption and picture in the embedded encoder's space; NaN where there is no picture."""
-    from caplens.core.types import unit
     from caplens.metrics.clip_score import ClipScore
 
     pictures = ClipScore(encoder="embedded").seen(work).vectors.astype(np.float64)

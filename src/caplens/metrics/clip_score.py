@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from caplens.core.errors import MissingData
-from caplens.core.types import Floats
+from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
@@ -40,8 +40,6 @@ class CosineScore(VisualMetric):
 
     def picture_scores(self, work: Workspace) -> tuple[Floats, dict[int, str]]:
         """Eq. 1 for every caption, NaN where there is no picture, with the reasons."""
-        from caplens.core.types import unit
-
         seen = self.seen(work)
         texts, which = self.distinct_texts(work, self.prompted(work.captions.candidates))
         cosine = np.empty(len(which))
@@ -52,8 +50,6 @@ class CosineScore(VisualMetric):
 
     def reference_scores(self, work: Workspace) -> Floats:
         """max(0, cosine of the candidate with its most similar reference)."""
-        from caplens.core.types import unit
-
         references = work.captions.references
         if references is None:
             raise MissingData(f"{self.name} compares with references and none were given")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from caplens.core.errors import InputError
-from caplens.core.types import Floats
+from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
@@ -91,7 +91,6 @@ def match(left: Floats, right: Floats, left_weights: Floats, right_weights: Floa
 
 def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
     """EMScore of every caption in the space of the metric's encoder."""
-    from caplens.core.types import unit
     from caplens.vision.video import decoder
 
     captions = work.captions

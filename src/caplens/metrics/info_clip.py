@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caplens.core.types import Floats
+from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics.base import register
@@ -56,7 +56,6 @@ class InfoClip(RegionMetric):
         return (*super().signature_parts(), ("regions", self.proposer().name))
 
     def pair_scores(self, work: Workspace) -> dict[int, PairScores]:
-        from caplens.core.types import unit
         from caplens.metrics.infometic.inference import token_table, tokenize_words
 
         encoder, regions, words = self.get_encoder(), self.region_features(work), self.tagged(work)
@@ -83,7 +82,6 @@ def judge_bare(
     picture: Floats, text: Floats, tokens: Floats, pieces: WordPieces, words: int, scale: float
 ) -> PairScores:
     """One pair, from unit vectors: the picture (whole first, then regions), the caption, its tokens, each alone."""
-    from caplens.core.types import unit
     from caplens.metrics.infometic.inference import PairScores, sum_by_word
 
     whole, parts = picture[0], picture[1:]

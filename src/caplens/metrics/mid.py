@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import MissingData
-from caplens.core.types import Floats
+from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics._visual import VisualMetric
@@ -46,8 +46,6 @@ class MutualInformationDivergence(VisualMetric):
         )
 
     def statistics(self, work: Workspace) -> Statistics:
-        from caplens.core.types import unit
-
         references = work.captions.references
         if references is None:
             raise MissingData(f"{self.name} fits its Gaussians to references and none were given")

@@ -17,8 +17,7 @@ from caplens.storage.atomic import write_atomically
 def read_tensors(path: str | os.PathLike[str], what: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return the arrays of a safetensors file by name, and what the file says about them.
 
-    A file that is not one is refused as not being `what` it should be; numbers that are not finite are refused, too,
-    because every score would be NaN.
+    A file that is not one, or has numbers that are not finite, is refused as not being `what` it should be.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -31,11 +30,16 @@ def read_tensors(path: str | os.PathLike[str], what: str) -> tuple[dict[str, NDA
         raise InputError("no such file", where=where) from None
     except (SafetensorError, OSError, TypeError, ValueError) as error:  # TypeError: a type that numpy has not
         raise InputError(f"not {what} ({error})", where=where) from None
+    check_finite(tensors, what, where)
+    return tensors, about
+
+
+def check_finite(tensors: Mapping[str, NDArray[Any]], what: str, where: str) -> None:
+    """Refuse weights with a number that is not finite: every score would be NaN."""
     for name, tensor in tensors.items():
         # The least and the largest are NaN where any number is; looking at each would take memory.
         if tensor.dtype.kind == "f" and tensor.size and not np.isfinite([tensor.min(), tensor.max()]).all():
             raise InputError(f"not {what}: {name} has numbers that are not finite", where=where)
-    return tensors, about
 
 
 def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], about: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
+from caplens.core.types import unit
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
 from caplens.storage.digests import digest, fingerprint
@@ -51,9 +52,7 @@ class WordVectors:
 
     def unit(self, rows: NDArray[np.int64]) -> Array:
         """These rows, scaled to length one."""
-        chosen = np.array(self.matrix[rows], dtype=np.float64)
-        length = np.linalg.norm(chosen, axis=1, keepdims=True)
-        return (chosen / np.where(length > 0, length, 1)).astype(np.float32)
+        return unit(self.matrix[rows]).astype(np.float32)
 
 
 def load_vectors(name_or_path: str | os.PathLike[str]) -> WordVectors:

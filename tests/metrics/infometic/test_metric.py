@@ -192,7 +192,7 @@ def test_weights_of_another_encoder_are_refused(images: list[str], checkpoint: P
             )
     broken = tmp_path / "broken.safetensors"
     save_file({"ln.weight": torch.ones(4)}, broken)
-    with pytest.raises(InputError, match="no InfoMetIC weights"):
+    with pytest.raises(InputError, match="not InfoMetIC weights"):
         caplens.load_metric("infometic", encoder=random_encoder(), weights=str(broken)).compute(_work(images))
 
 

@@ -19,11 +19,13 @@ from caplens.encoders.base import Encoder
 from caplens.metrics.infometic.network import FusionNetwork
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
+from caplens.storage.tensors import check_finite, read_tensors
 from caplens.vision.regions import CLUSTERS
 
 if TYPE_CHECKING:
     from caplens.encoders.embedder import Embedder
 
+WHAT = "InfoMetIC weights"
 TEXT_LENGTH = 32
 """Tokens of a caption, start, end and padding included: the network has no masks, so it is always the same."""
 IMAGE_LENGTH = 1 + CLUSTERS + 1
@@ -227,25 +229,28 @@ def _load(path: Path, digest: str, allow_pickle: bool) -> InfoMeticModel:
     try:
         fusion = FusionNetwork(tensors)
     except ValueError as error:
-        raise InputError(f"holds no InfoMetIC weights ({error})", where=str(path)) from None
+        raise InputError(f"not {WHAT} ({error})", where=str(path)) from None
     whole_image = bool(about.get("whole_image", True))
     return InfoMeticModel(fusion, str(about.get("encoder", "")), digest[:12], whole_image)
 
 
 def _read(path: Path, allow_pickle: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
     try:
-        with safe_open(path, "np") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, json.loads((file.metadata() or {}).get("caplens", "{}"))
-    except SafetensorError as error:
-        if not allow_pickle:
-            raise InputError(
-                f"cannot be read as safetensors ({error})",
-                where=str(path),
-                remedy="a pickled checkpoint of the authors is read with allow_pickle=True (--allow-pickle)",
-            ) from None
+        tensors, about = read_tensors(path, WHAT)
+        return tensors, json.loads(about.get("caplens", "{}"))
+    except InputError as error:
+        refused = InputError(
+            error.problem,
+            where=str(path),
+            remedy="a pickled checkpoint of the authors is read with allow_pickle=True (--allow-pickle)",
+        )
+    if not allow_pickle:
+        raise refused
     torch = require("torch", purpose="reading a pickled checkpoint")
-    state = torch.load(path, map_location="cpu", weights_only=True)
-    return {name: tensor.float().numpy() for name, tensor in state.get("state_dict", state).items()}, {}
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # it is no pickled file either, and torch has many words for that
+        raise refused from None
+    tensors = {name: tensor.float().numpy() for name, tensor in state.get("state_dict", state).items()}
+    check_finite(tensors, WHAT, str(path))
+    return tensors, {}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.layers import attend, check_shapes, layer_norm, linear, softmax
-from caplens.core.types import Vectors
+from caplens.core.types import Vectors, narrow_unit
 
 MASKED = -1e4
 ROWS = 512
@@ -66,8 +66,7 @@ class FusionNetwork:
         """Return the encoder's vectors (regions, tokens, whole pictures and captions) as the network takes them."""
         if self._projection is None:
             return vectors
-        length = np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32(1e-12))
-        return linear(vectors / length, self._projection[:-1], self._projection[-1])
+        return linear(narrow_unit(vectors), self._projection[:-1], self._projection[-1])
 
     def encode_image(self, regions: Vectors, boxes: Vectors) -> Vectors:
         """(images, 1 + regions + 1, width): the whole image first, the null region (zeros) last; boxes in 0..1."""

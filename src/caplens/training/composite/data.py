@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
-from caplens.core.types import Floats
+from caplens.core.types import Floats, narrow_unit
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics._well_formedness import well_formedness, well_formedness_identity
@@ -163,7 +163,7 @@ def make_collection(human: Captions, config: CompositeConfig, progress: Progress
         raise InputError(f"{len(kept)} pictures with five captions are too few", remedy=f"give {FEWEST} at least")
     texts = [text for texts in kept.values() for text in texts]
     means = load_sentence_encoder(ENCODER).encode(texts, progress).reshape(len(kept), 5, -1).mean(axis=1)
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    means = narrow_unit(means)
     judged = list(kept)[: config.images]
     similarity = means[: len(judged)] @ means.T
     similarity[np.arange(len(judged)), np.arange(len(judged))] = -2
