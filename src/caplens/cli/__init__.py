@@ -21,6 +21,8 @@ from typer.core import TyperGroup
 from caplens.cli._show import tell
 from caplens.core.errors import CaplensError, CaplensWarning
 
+__all__ = ["build_app", "main"]
+
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 _DAILY = ("demo", "score", "check", "explain", "compare", "caption")
 ORDER = (*_DAILY, "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")

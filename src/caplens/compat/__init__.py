@@ -1,1 +1,3 @@
 """The interfaces of other tools over caplens: change one import and keep the script."""
+
+__all__ = ["pycocoevalcap", "torchmetrics"]

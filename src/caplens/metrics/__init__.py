@@ -18,6 +18,18 @@ from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError, MissingData
 from caplens.metrics.base import Metric, registered
 
+__all__ = [
+    "GROUPS",
+    "canonical_name",
+    "default_metrics",
+    "expand_groups",
+    "find_metric",
+    "known_metrics",
+    "list_metrics",
+    "load_metric",
+    "load_metrics",
+]
+
 BLEU = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
 CLASSICAL = (*BLEU, "rouge-l", "meteor", "cider-d", "cider-r")
 PICTURE = ("clip-s", "pac-s", "infometic")
