@@ -1,8 +1,8 @@
 """Damage METEOR's index files and open them: `python tests/attack/index_files.py 3000`.
 
-A damaged file (bytes flipped, cut off, added, moved) must be refused, or score as before if nothing changed. A forged file
-has a right checksum over wrong numbers: it may be refused or score something, but nothing may read or write out of bounds,
-which a sanitizer sees.
+A damaged file (bytes flipped, cut off, added, moved) must be refused, or score as before if nothing changed. A forged
+file has a right checksum over wrong numbers: it may be refused or score something, but nothing may read or write out of
+bounds, which a sanitizer sees.
 """
 
 from __future__ import annotations

@@ -79,6 +79,5 @@ def fetch_missing(names: Sequence[str], progress: Progress) -> None:
 
 
 def examples_folder() -> Path:
-    """Return the folder of the examples: inside the package, or beside it in a source checkout."""
-    inside = Path(__file__).parent / "examples"
-    return inside if inside.is_dir() else Path(__file__).parents[3] / "examples"
+    """Return the folder of the examples, which come with the package."""
+    return Path(__file__).parent / "examples"
