@@ -14,7 +14,6 @@ from caplens.core.workspace import Workspace
 from caplens.evaluation.details import apply_verdict_rules
 from caplens.evaluation.evaluate import score_captions
 from caplens.evaluation.pages import render_page
-from caplens.evaluation.reference_support import ReferenceMatcher
 from caplens.storage.atomic import write_atomically
 from caplens.vision.pictures import PictureReader, pictures_of
 
@@ -129,6 +128,8 @@ def _by_picture(work: Workspace, options: dict[str, Any]) -> View:
 
 
 def _by_references(caption: str, references: list[str]) -> View:
+    from caplens.evaluation.reference_support import ReferenceMatcher  # with METEOR and WordNet: not at every start
+
     support = ReferenceMatcher()
     notes = list(support.notes)
     try:

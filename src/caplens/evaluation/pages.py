@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-_renderers: dict[type, Callable[..., str]] = {}
+_renderers: dict[str, Callable[..., str]] = {}
 
 
-def register_page(kind: type, render: Callable[..., str]) -> None:
-    """Make `render(result, ...)` the page of results of this kind."""
+def register_page(kind: str, render: Callable[..., str]) -> None:
+    """Make `render(result, ...)` the page of results of the class with this name, which need not be imported for it."""
     _renderers[kind] = render
 
 
 def render_page(result: Any, *arguments: Any) -> str:
     """Return the page of a result as text."""
-    return _renderers[type(result)](result, *arguments)
+    return _renderers[type(result).__name__](result, *arguments)

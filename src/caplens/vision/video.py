@@ -31,8 +31,8 @@ MOST_BYTES_IN_MEMORY = 1024**3
 """Of a video that is no file of its own."""
 MOST_FRAME_PIXELS = 40_000_000
 """Of one frame; a film of 7680 × 4320 has 33 million."""
-MOST_FRAMES = 10_000
-"""Frames of one video that are looked at: more than five minutes, if all of them are."""
+MOST_FRAMES = 18_000
+"""Frames of one video that are looked at: ten minutes at 30 a second, if all of them are."""
 MOST_SECONDS = 600.0
 """Spent on reading and decoding one video, whatever the encoder takes."""
 # Formats that hold their own frames. Playlists (hls, dash), scripts (concat) and the like name other files, and are
