@@ -12,7 +12,13 @@ from caplens.storage.tensors import read_tensors, write_tensors
 
 
 def test_what_is_written_is_read_back_and_has_the_same_bytes_every_time(tmp_path: Path) -> None:
-    tensors = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], np.uint8), "empty": np.zeros((0, 2))}
+    tensors = {
+        "b": np.arange(6.0).reshape(2, 3),
+        "a": np.array([1, 2], np.uint8),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+        "one number": np.array(0.5),
+        "empty": np.zeros((0, 2)),
+    }
     about = {"kind": "test", "b": "2", "c": "é"}
     for name in ("one", "two"):
         write_tensors(tmp_path / name, tensors, about)
