@@ -221,9 +221,9 @@ class BenchReport(Tabular):
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per set, figure and metric, as numbers."""
         pandas = require("pandas", purpose="to_pandas")
-        wanted = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
+        columns = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
         rows = [(part.rating_set.name, row.to_dict()) for part in self.sets for row in part.measured]
-        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in wanted}} for name, entry in rows])
+        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in columns}} for name, entry in rows])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -280,10 +280,10 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
     task, title = report.task, report.rating_set.title
     done: dict[str, list[Trial]] = {metric.name: [] for metric in metrics}
     total = len(task.trials) * len(metrics)
-    for place, captions in enumerate(task.trials):
+    for trial_number, captions in enumerate(task.trials):
         work = Workspace(captions, progress)
         for number, metric in enumerate(metrics):
-            progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
+            progress(f"{title}: {metric.name}", trial_number * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
             if "image" in metric.needs and captions.images is None and captions.videos is None:
@@ -315,13 +315,15 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
         rows: dict[str, Measurement] = {}
         for name, scored in report.scored.items():
             value = float(figure.resampled(scored, everything)[0])
-            found = published.compare(report.rating_set.name, figure.key, task.signature, name, scored.signature, value)
+            comparisons = published.compare(
+                report.rating_set.name, figure.key, task.signature, name, scored.signature, value
+            )
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
-                comparisons=tuple(found),
+                comparisons=tuple(comparisons),
                 draws=tuple(figure.per_trial(scored))
                 if isinstance(figure, PairStatistic) and len(figure.trials) > 1
                 else (),
@@ -360,12 +362,12 @@ def _ranks(
 
 def _permuted(figure: AgreementStatistic, first: Scored, second: Scored, masks: Masks, observed: float) -> Floats:
     """Differences under swaps, in batches; a test that is clearly not significant stops early (Besag and Clifford)."""
-    found: list[Floats] = []
+    differences: list[Floats] = []
     for start in range(0, len(masks), BATCH):
-        found.append(figure.swapped(first, second, masks[start : start + BATCH]))
-        if sum(int(as_extreme(batch, observed).sum()) for batch in found) >= ENOUGH:
+        differences.append(figure.swapped(first, second, masks[start : start + BATCH]))
+        if sum(int(as_extreme(batch, observed).sum()) for batch in differences) >= ENOUGH:
             break
-    return np.concatenate(found)
+    return np.concatenate(differences)
 
 
 def _number(value: float) -> float | None:

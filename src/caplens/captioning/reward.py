@@ -191,14 +191,14 @@ class Reward:
         return numbers[np.arange(len(numbers)) < np.repeat(stops, lengths)], stops - starts
 
     def _score(self, metric: Metric, batch: _Batch) -> Floats:
-        made = metric.statistics(batch)
-        for row, reason in made.failures.items():
+        statistics = metric.statistics(batch)
+        for row, reason in statistics.failures.items():
             raise InputError(f"{metric.name} cannot score a caption of id {batch.keys[row]!r}: {reason}")
         if metric.name not in self._noted:  # what holds for all batches is said with the first
             self._noted.add(metric.name)
-            for note in made.notes:
+            for note in statistics.notes:
                 warnings.warn(f"{metric.name}: {note}", CaplensWarning, stacklevel=3)
-        return metric.scores(made.rows)
+        return metric.scores(statistics.rows)
 
 
 class _Batch(Workspace):

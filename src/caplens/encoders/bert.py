@@ -154,18 +154,18 @@ class _Weights:
         return self._layers[number]
 
     def _prepare(self, number: int) -> dict[str, Array]:
-        place = 1 if self.kind == "mpnet" else 0
-        parts = {ours: self.pair(f"encoder.layer.{number}.{names[place]}") for ours, names in _NAMES.items()}
+        column = 1 if self.kind == "mpnet" else 0
+        parts = {ours: self.pair(f"encoder.layer.{number}.{names[column]}") for ours, names in _NAMES.items()}
         scale = np.float32(self._scale)  # 1/√d goes into the query once instead of into every score
-        made = {
+        tensors = {
             "qkv.weight": np.concatenate([parts["query"][0] * scale, parts["key"][0], parts["value"][0]]).T.copy(),
             "qkv.bias": np.concatenate([parts["query"][1] * scale, parts["key"][1], parts["value"][1]]),
         }
         for name in ("out", "up", "down"):
-            made[f"{name}.weight"], made[f"{name}.bias"] = parts[name][0].T.copy(), parts[name][1]
+            tensors[f"{name}.weight"], tensors[f"{name}.bias"] = parts[name][0].T.copy(), parts[name][1]
         for name in ("norm1", "norm2"):
-            made[f"{name}.weight"], made[f"{name}.bias"] = parts[name]
-        return made
+            tensors[f"{name}.weight"], tensors[f"{name}.bias"] = parts[name]
+        return tensors
 
     def position_bias(self, length: int) -> Array | None:
         """MPNet's relative-position bias (heads, length, length), shared by its layers; BERT has none."""

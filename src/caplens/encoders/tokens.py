@@ -48,8 +48,8 @@ class TransformersEncoder:
 
     def tokenize(self, texts: list[str]) -> list[list[int]]:
         stripped = [well_formed(text.strip()) for text in texts]
-        made: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
-        return made
+        ids: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
+        return ids
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
@@ -57,8 +57,8 @@ class TransformersEncoder:
     def states(self, ids: Ids, layer: int | None = None) -> Array:
         with self._torch.inference_mode():
             hidden = self._model(input_ids=self._torch.from_numpy(ids), output_hidden_states=True).hidden_states
-        made: Array = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
-        return made
+        states: Array = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
+        return states
 
 
 def load_token_encoder(name_or_path: str | os.PathLike[str]) -> TokenEncoder:

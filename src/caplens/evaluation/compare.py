@@ -290,17 +290,17 @@ def _same_rows(
 
 def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name: str) -> CaptionSet:
     """The rows of a system in the order of the baseline's ids, which must be the same ids."""
-    place = {key: row for row, key in enumerate(captions.ids)}
-    missing = [key for key in ids if key not in place]
-    extra = sorted(set(place) - set(ids))
+    row_of = {key: row for row, key in enumerate(captions.ids)}
+    missing = [key for key in ids if key not in row_of]
+    extra = sorted(set(row_of) - set(ids))
     if missing or extra:
-        one, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
+        system, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
         raise InputError(
-            f"system {one!r} has no caption for id {key!r}, which {other!r} has",
+            f"system {system!r} has no caption for id {key!r}, which {other!r} has",
             where=captions.source,
             remedy=f"compare systems on the same pictures ({len(missing) + len(extra)} ids differ)",
         )
-    return captions.take([place[key] for key in ids])
+    return captions.take([row_of[key] for key in ids])
 
 
 def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draws) -> MetricComparison:

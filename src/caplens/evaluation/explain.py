@@ -59,8 +59,8 @@ class Explanation:
 
     def wrong_words(self) -> list[str]:
         """Words that some view finds wrong, in the order of the caption."""
-        found = (word for view in self.views for word in view.details.get("words", []))
-        return list(dict.fromkeys(word["text"] for word in found if word.get("status") == "wrong"))
+        words = (word for view in self.views for word in view.details.get("words", []))
+        return list(dict.fromkeys(word["text"] for word in words if word.get("status") == "wrong"))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""

@@ -108,8 +108,8 @@ def _metric_views(report: Report) -> list[dict[str, Any]]:
 def _data(report: Report, rows: list[int]) -> dict[str, Any]:
     """What the page's script works on: columns of the rows that are kept."""
     captions = report.captions
-    place = {row: number for number, row in enumerate(rows)}
-    important = [row for row in extremes(report, EXTREMES) if row in place]
+    position = {row: number for number, row in enumerate(rows)}
+    important = [row for row in extremes(report, EXTREMES) if row in position]
     order = [*important, *rows]
     pictures = thumbnails(captions, rows, order, report.pictures)
     return {
@@ -118,35 +118,35 @@ def _data(report: Report, rows: list[int]) -> dict[str, Any]:
         "references": [
             [] if captions.references is None else [shorten(text) for text in captions.references[row]] for row in rows
         ],
-        "pictures": {str(place[row]): address for row, address in pictures.items()},
+        "pictures": {str(position[row]): address for row, address in pictures.items()},
         "metrics": [
             {
                 "name": result.name,
                 "percent": result.metric.shown_as_percent,
                 "higherIsBetter": result.metric.higher_is_better,
                 "scores": [_rounded(score) for score in result.scores[rows].tolist()],
-                "failures": {str(place[row]): reason for row, reason in result.failures.items() if row in place},
+                "failures": {str(position[row]): reason for row, reason in result.failures.items() if row in position},
             }
             for result in report
         ],
-        "views": _views(report, order, place),
+        "views": _views(report, order, position),
     }
 
 
-def _views(report: Report, order: list[int], place: dict[int, int]) -> list[dict[str, Any]]:
+def _views(report: Report, order: list[int], position: dict[int, int]) -> list[dict[str, Any]]:
     """What explains the captions: the references, where a metric aligned with them, and every metric that explains."""
     sources: dict[str, Sequence[AnyDetails]] = {}
     if report.captions.references is not None and not ALIGNING.isdisjoint(report.results):
         sources["the references"] = ReferenceSupport(report.captions, order, _graphs(report))
     sources |= {result.name: result.details for result in report if result.details is not None}
-    return [{"name": name, **_details(details, order, place, len(sources))} for name, details in sources.items()]
+    return [{"name": name, **_details(details, order, position, len(sources))} for name, details in sources.items()]
 
 
 def _graphs(report: Report) -> Sequence[AnyDetails] | None:
     return report["spice"].details if "spice" in report.results else None
 
 
-def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, int], sources: int) -> dict[str, Any]:
+def _details(details: Sequence[AnyDetails], order: list[int], position: dict[int, int], sources: int) -> dict[str, Any]:
     """Position on the page to details, the extremes first, until this source's part of the budget is spent."""
     kept: dict[str, Any] = {}
     left = DETAILS_BUDGET // sources
@@ -156,7 +156,7 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
             left -= len(json_text(entry))
             if left < 0:
                 return {"details": kept, "cut": True}
-            kept[str(place[row])] = entry
+            kept[str(position[row])] = entry
     return {"details": kept, "cut": False}
 
 

@@ -45,10 +45,10 @@ class WordVectors:
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word, −1 for a word without a vector."""
-        wanted = np.array([_hash(word.encode("utf-8", "surrogatepass")) for word in words], dtype=np.uint64)
-        position = np.searchsorted(self._hashes, wanted)
+        hashes = np.array([_hash(word.encode("utf-8", "surrogatepass")) for word in words], dtype=np.uint64)
+        position = np.searchsorted(self._hashes, hashes)
         position[position == len(self._hashes)] = 0
-        return np.where(self._hashes[position] == wanted, self._rows[position], -1) if len(wanted) else position
+        return np.where(self._hashes[position] == hashes, self._rows[position], -1) if len(hashes) else position
 
     def unit(self, rows: NDArray[np.int64]) -> Array:
         """These rows, scaled to length one."""

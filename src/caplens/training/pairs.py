@@ -159,10 +159,10 @@ def caption_features(
                 return dict(zip(distinct, file.get_tensor("features").astype(np.float32), strict=True))
     ids = [tuple(frozen.tokenize(text)[0]) for text in distinct]
     vectors: dict[tuple[int, ...], Vectors] = {}
-    for batch in length_batches(sorted(set(ids), key=lambda one: (len(one), one))):
+    for batch in length_batches(sorted(set(ids), key=lambda tokens: (len(tokens), tokens))):
         vectors.update(zip(batch, frozen.caption_features(batch), strict=True))
         progress("features of captions", len(vectors), len(distinct))
-    features = np.stack([vectors[one] for one in ids]).astype(np.float16)
+    features = np.stack([vectors[tokens] for tokens in ids]).astype(np.float16)
     with atomic_path(path) as temporary:
         save_file({"features": features}, temporary, metadata={"texts": key})
     progress("features of captions", len(distinct), len(distinct))

@@ -50,7 +50,7 @@ class Pictures:
     @classmethod
     def of(cls, names: list[str], image_regions: list[ImageRegions], dimension: int) -> Pictures:
         """Return pictures padded to the same number of regions."""
-        arrays = [picture_arrays(one, dimension) for one in image_regions]
+        arrays = [picture_arrays(image, dimension) for image in image_regions]
         vectors, boxes = np.stack([array.vectors for array in arrays]), np.stack([array.boxes for array in arrays])
         return cls(names, vectors, boxes, np.stack([array.regions for array in arrays]), image_regions)
 
@@ -97,7 +97,7 @@ def load_splits(
     more_captions: Sequence[Path],
     folder: Path,
     progress: Progress = silent,
-    wanted: Sequence[str] = ("train", "val"),
+    names: Sequence[str] = ("train", "val"),
     seed: int = 0,
 ) -> dict[str, Split]:
     """Return splits with everything that is learned from; features are kept in `folder`."""
@@ -105,14 +105,14 @@ def load_splits(
     object_labels = ObjectLabels(weights.require(WORDNET))
     splits: dict[str, Split] = {}
     frequent: dict[str, list[str]] = {}
-    for name in ("train", *(split for split in wanted if split != "train")):
+    for name in ("train", *(split for split in names if split != "train")):
         by_picture: Mapping[str, list[str]] = getattr(pairs, name)
         texts = [text for listed in by_picture.values() for text in listed]
         words = tag_captions(texts, progress)
         owner = [number for number, listed in enumerate(by_picture.values()) for _ in listed]
         if name == "train":  # what is frequent is learned from training captions
             frequent = frequent_words(words)
-            if name not in wanted:
+            if name not in names:
                 continue
         regions = region_features(encoder, proposer, images, list(by_picture), folder / f"regions-{name}", progress)
         whole = encode_captions(encoder, texts, words, owner, folder / f"captions-{name}.safetensors", progress)
@@ -292,8 +292,10 @@ def mentioned_regions(words: Sequence[Word], regions: Regions, object_labels: Ob
         ],
         bool,
     )
-    said = {label: any(object_labels.means(noun, label) for noun in nouns) for label in set(regions.labels) if label}
-    return named, named & np.array([said.get(label, False) for label in regions.labels], bool)
+    is_meant = {
+        label: any(object_labels.means(noun, label) for noun in nouns) for label in set(regions.labels) if label
+    }
+    return named, named & np.array([is_meant.get(label, False) for label in regions.labels], bool)
 
 
 def token_vectors(encoder: Encoder, captions: Sequence[Captions]) -> tuple[Vectors, list[Ints]]:
