@@ -185,7 +185,7 @@ def test_regions_survive_packing() -> None:
         )
         for count in (2, 0, 3)
     ]
-    for before, after in zip(images, unpack_regions(*pack_regions(images)), strict=True):
+    for before, after in zip(images, unpack_regions(pack_regions(images)), strict=True):
         np.testing.assert_array_equal(before.vectors, after.vectors)
         np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
         assert before.regions.labels == after.regions.labels

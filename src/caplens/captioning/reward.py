@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from caplens.core.captions import CaptionSet, Media
 from caplens.core.errors import CaplensWarning, InputError
 from caplens.core.progress import silent
+from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import load_metrics
 from caplens.metrics.base import Metric
 from caplens.native._kernels import Candidates, TokenMap
 from caplens.text.ngrams import Corpus, ReferenceIndex, Tokenizer
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 END_WORD = "endofcaption"
 """What stands for the end of a caption where the end counts as a word."""

@@ -90,7 +90,6 @@ def read_heads(path: Path) -> tuple[Head, Head, str]:
 class EmbeddedEncoder(Encoder):
     """Frozen backbones and trained heads."""
 
-    preprocessing = f"bicubic-whole-{SIZE}"
     scale = 23.86
     image_batch = 4  # larger batches fall out of the cache and are slower
 
@@ -99,6 +98,7 @@ class EmbeddedEncoder(Encoder):
         self.name, self.weights_hash = f"embedded-{name}", weights_hash
         self.dimension = image.dimension
         self.context_length = backbones.context_length
+        self.preprocessing = backbones.preprocessing
 
     def pixels(self, image: Image) -> Vectors:
         return self._backbones.pixels(image)
@@ -106,7 +106,7 @@ class EmbeddedEncoder(Encoder):
     @property
     def tower_identity(self) -> str:
         """All heads stand on the same towers."""
-        return f"embedded@{hashlib.sha256(self._backbones.sums.encode()).hexdigest()[:12]}"
+        return self._backbones.tower_identity
 
     def image_features(self, batch: Vectors) -> Vectors:
         return self._backbones.image_features(batch)
@@ -146,6 +146,8 @@ class EmbeddedEncoder(Encoder):
 class Backbones:
     """The frozen parts, loaded when first needed; with `int8`, the larger image backbone in 8-bit numbers."""
 
+    preprocessing = f"bicubic-whole-{SIZE}"
+
     def __init__(self, *, int8: bool = False) -> None:
         from caplens.encoders.bert import BertEncoder
         from caplens.encoders.onnx import quantized
@@ -163,6 +165,11 @@ class Backbones:
         self._bert = BertEncoder(weights.require(TEXT))
         self._sessions: dict[str, InferenceSession] = {}
         self.context_length = self._bert.longest
+
+    @property
+    def tower_identity(self) -> str:
+        """What features depend on."""
+        return f"embedded@{hashlib.sha256(self.sums.encode()).hexdigest()[:12]}"
 
     def pixels(self, image: Image) -> Vectors:
         """The whole picture, squeezed to a square: a caption may be about its edge."""

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from caplens.core.optional import require
-from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
+from caplens.core.types import Vectors
+from caplens.encoders.bert import BertEncoder, Ids, equal_lengths
 from caplens.storage import weights
 from caplens.text.ptb import well_formed
 
@@ -28,7 +29,7 @@ class TokenEncoder(Protocol):
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
 
-    def states(self, ids: Ids, layer: int | None = None) -> Array: ...
+    def states(self, ids: Ids, layer: int | None = None) -> Vectors: ...
 
 
 class TransformersEncoder:
@@ -54,10 +55,10 @@ class TransformersEncoder:
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
 
-    def states(self, ids: Ids, layer: int | None = None) -> Array:
+    def states(self, ids: Ids, layer: int | None = None) -> Vectors:
         with self._torch.inference_mode():
             hidden = self._model(input_ids=self._torch.from_numpy(ids), output_hidden_states=True).hidden_states
-        states: Array = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
+        states: Vectors = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
         return states
 
 

@@ -208,6 +208,7 @@ class GridFeatures:
 
     def __init__(self, encoder: Encoder, side: int) -> None:
         self.encoder, self.side = encoder, side
+        self.tower_identity, self.preprocessing = f"{encoder.grid_identity} {side}", encoder.preprocessing
 
     def pixels(self, image: Image) -> Vectors:
         """Return a picture as the encoder takes it."""
