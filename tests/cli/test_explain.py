@@ -60,7 +60,7 @@ def test_what_cannot_be_used_is_named(run: Run, tmp_path: Path) -> None:
     Image.new("RGB", (30, 20)).save(tmp_path / "photo.png")
     (tmp_path / "text.jpg").write_text("no picture")
     (tmp_path / "many.json").write_text('{"a": ["a dog"], "b": ["a bird"]}')
-    cases = {
+    cases: dict[str, list[str | Path]] = {
         "there is no caption; write: caplens explain": [tmp_path / "photo.png"],
         "is not a picture in a known format": [tmp_path / "text.jpg", "a cat"],
         "no such file": [tmp_path / "absent.jpg", "a cat"],

@@ -63,13 +63,17 @@ def fill(
     )
     page = environment.get_template(template).render(
         version=version("caplens"),
-        style="".join((TEMPLATES / name).read_text("utf-8") for name in styles),
-        script="".join((TEMPLATES / name).read_text("utf-8") for name in scripts),
+        style=_joined("theme.css", *styles),
+        script=_joined("elements.js", *scripts) if scripts else "",
         data=_for_script(data or {}),
         **values,
     )
     # Half a character (a lone surrogate) cannot be written as UTF-8; the page shows a question mark.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _joined(*names: str) -> str:
+    return "".join((TEMPLATES / name).read_text("utf-8") for name in names)
 
 
 def _metric_views(report: Report) -> list[dict[str, Any]]:

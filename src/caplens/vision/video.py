@@ -7,7 +7,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -116,7 +116,7 @@ class Video:
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})", where=self.name) from None
 
-    def frames(self, sampling: Sampling) -> Iterator[Image]:
+    def frames(self, sampling: Sampling) -> Generator[Image, None, None]:
         """The chosen frames in order, decoded as they are asked for; an `InputError` says why there are none."""
         clock = _Clock(self.name)
         wanted = self._wanted(sampling, clock)
@@ -192,7 +192,7 @@ def open_video(media: Media, *, allow_urls: bool = False) -> Video:
     return Video(name, status.st_size, path=os.path.abspath(name))
 
 
-def frames(media: Media, sampling: Sampling, *, allow_urls: bool = False) -> Iterator[Image]:
+def frames(media: Media, sampling: Sampling, *, allow_urls: bool = False) -> Generator[Image, None, None]:
     """The chosen frames of a video in order, decoded as they are asked for."""
     return open_video(media, allow_urls=allow_urls).frames(sampling)
 

@@ -13,7 +13,7 @@ import numpy as np
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, open_text, read_json
 from caplens.bench.sets.flickr8k_expert import by_image, captions_file, token_captions
-from caplens.bench.statistics import AgreementStatistic, RatingStatistic
+from caplens.bench.statistics import RatingStatistic, rating_statistics
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 
@@ -64,12 +64,7 @@ class Composite(RatingSet):
             source=path.name,
         )
         ratings = np.array([row.rating for row in rows])
-        figures: list[AgreementStatistic] = [
-            RatingStatistic(
-                key=kind, kind=kind, headline=kind == "tau-c", rows=np.arange(len(rows)), ratings=ratings, units=units
-            )
-            for kind in ("tau-c", "tau-b", "pearson", "spearman")
-        ]
+        figures = rating_statistics(("tau-c", "tau-b", "pearson", "spearman"), np.arange(len(rows)), ratings, units)
         for dataset in CSV_FILES:
             inside = np.flatnonzero([row.dataset == dataset for row in rows])
             if len(inside):

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from caplens.core.progress import Progress, silent
@@ -22,7 +21,7 @@ from caplens.core.types import Vectors
 from caplens.encoders.load import load_encoder
 from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.metrics.infometic.network import heads_of
-from caplens.storage.atomic import atomic_path
+from caplens.storage.tensors import write_tensors
 from caplens.training.infometic.config import InfoMeticConfig
 from caplens.training.infometic.data import load_splits, token_vectors
 from caplens.training.infometic.losses import Losses, Sampler, pearson_loss
@@ -174,9 +173,8 @@ def word_figures(by_word: Tensor, captions: CaptionTensors, rows: Tensor) -> dic
 
 def write_weights(network: InfoMeticNetwork, path: Path, about: dict[str, Any]) -> None:
     """Write the network in float16, in the released layout, with what has to be known about it."""
-    tensors = {name: tensor.detach().half().contiguous() for name, tensor in network.state_dict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"caplens": json.dumps(about)})
+    tensors = {name: tensor.half().numpy() for name, tensor in network.state_dict().items()}
+    write_tensors(path, tensors, {"caplens": json.dumps(about)})
 
 
 def train(
