@@ -66,8 +66,8 @@ class Head:
     def _map(self, features: Vectors) -> Vectors:
         x = (features - self.shift) * self.scale
         hidden = gelu(np.asarray(x @ self.tensors["up.weight"].T + self.tensors["up.bias"], np.float32))
-        made = x @ self.tensors["linear.weight"].T + self.tensors["linear.bias"]
-        return np.asarray(made + hidden @ self.tensors["down.weight"].T + self.tensors["down.bias"], np.float32)
+        straight = x @ self.tensors["linear.weight"].T + self.tensors["linear.bias"]
+        return np.asarray(straight + hidden @ self.tensors["down.weight"].T + self.tensors["down.bias"], np.float32)
 
 
 def read_heads(path: Path) -> tuple[Head, Head, str]:
@@ -130,11 +130,11 @@ class EmbeddedEncoder(Encoder):
         return self._backbones.tokenize(text)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
-        made = []
+        encoded = []
         for ids, states in zip(batch, self._backbones.text_states(batch), strict=True):
             whole = self._text(text_features(states.mean(axis=0, keepdims=True)))[0]
-            made.append(TokenVectors(tuple(ids), self._text(text_features(states)), whole))
-        return made
+            encoded.append(TokenVectors(tuple(ids), self._text(text_features(states)), whole))
+        return encoded
 
     def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
         return self._backbones.caption_features(batch)
@@ -205,8 +205,8 @@ class Backbones:
         tensor = tensor or BACKBONES[name]
         if tensor not in self._sessions:
             self._sessions[tensor] = session(self._paths[name], tensor)
-        made: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
-        return made
+        output: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
+        return output
 
     def tokenize(self, text: str) -> tuple[list[int], bool]:
         """Ids with start and end token, and whether the text was cut."""
@@ -218,11 +218,11 @@ class Backbones:
 
     def text_states(self, batch: Sequence[Sequence[int]]) -> list[Vectors]:
         """Token states of every text; texts of one length share a pass, so company changes nothing."""
-        made: list[Vectors] = [np.empty(0, np.float32)] * len(batch)
+        states_of: list[Vectors] = [np.empty(0, np.float32)] * len(batch)
         for rows, ids in self._bert.batches([list(ids) for ids in batch]):
             for row, states in zip(rows, self._bert.states(ids), strict=True):
-                made[row] = states
-        return made
+                states_of[row] = states
+        return states_of
 
 
 def text_features(states: Vectors) -> Vectors:

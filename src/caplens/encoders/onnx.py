@@ -23,8 +23,8 @@ def session(path: Path, tensor: str, *, in_float: bool = False) -> InferenceSess
     """
     onnxruntime = require("onnxruntime", purpose="the embedded encoder")
     options = onnxruntime.SessionOptions()
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    options.intra_op_num_threads = int(asked) if asked.isdigit() else min(os.cpu_count() or 1, 4)
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    options.intra_op_num_threads = int(threads) if threads.isdigit() else min(os.cpu_count() or 1, 4)
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # tensors that no output needs are none of the user's business
     model = path.read_bytes()
