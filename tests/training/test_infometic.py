@@ -67,7 +67,7 @@ def data(tmp_path: Path) -> Path:
 class Named:
     """Two regions with names."""
 
-    name = "named"
+    name = identity = "named"
 
     def __call__(self, image: object, image_id: str) -> Regions:
         return Regions.of([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], [0.9, 0.8], ["cat", "person"])
