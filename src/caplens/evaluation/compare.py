@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import InputError
+from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
@@ -241,11 +241,18 @@ def compare(
     }
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
     ids = next(iter(aligned.values())).ids
-    compared = {}
+    compared: dict[str, MetricComparison] = {}
+    failure: CaplensError | None = None
     for name in next(iter(reports.values())).results:
         if name not in errors:
             results = {system: report[name] for system, report in reports.items()}
-            compared[name] = _compare_one(results, ids, draws)
+            try:
+                compared[name] = _compare_one(results, ids, draws)
+            except Exception as error:
+                failure = as_caplens_error(error)
+                errors[name] = str(failure)
+    if failure is not None and not compared:
+        raise failure
     return Comparison(tuple(systems), len(ids), draws.bootstrap, draws.permutations, seed, compared, errors, reports)
 
 

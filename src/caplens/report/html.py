@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from caplens.core.details import AnyDetails, Details, read_details
-from caplens.core.errors import InputError
+from caplens.core.errors import as_caplens_error
 from caplens.core.plain_json import json_text
 from caplens.core.tables import show_interval, show_number
 from caplens.evaluation.details import apply_verdict_rules
@@ -147,7 +147,7 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
     kept: dict[str, Any] = {}
     left = DETAILS_BUDGET // sources
     for row in dict.fromkeys(order):
-        entry = _readable(details[row])
+        entry = _readable(details, row)
         if entry:
             left -= len(json_text(entry))
             if left < 0:
@@ -156,11 +156,13 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
     return {"details": kept, "cut": False}
 
 
-def _readable(entry: AnyDetails) -> Details:
+def _readable(details: Sequence[AnyDetails], row: int) -> Details:
     try:
-        return apply_verdict_rules(read_details(entry))
-    except InputError as error:  # a plug-in's mistake must not cost the page
-        return {"note": f"cannot be drawn: {error}"}
+        entry = apply_verdict_rules(read_details(details[row]))
+        json_text(entry)
+    except Exception as error:  # a plug-in's mistake must not cost the page
+        return {"note": f"cannot be drawn: {as_caplens_error(error)}"}
+    return entry
 
 
 def _rounded(score: float) -> float | None:
