@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -238,6 +240,24 @@ def test_compare_keeps_the_other_metrics() -> None:
     assert set(found.errors) == {"toy-failing", "toy-one-by-one"}
     with pytest.raises(UnexpectedError):
         caplens.compare(systems, REFERENCES, metrics=["toy-one-by-one"])
+
+
+FULL_DISK = """
+import resource, sys
+import caplens
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+report = caplens.evaluate(["a dog"], [["a dog"]], metrics=["bleu-1", "wmd"], vectors=sys.argv[1])
+print(list(report.results), report.errors)
+"""
+
+
+def test_a_disk_that_is_full_everywhere_costs_what_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path / "cache"))
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("".join(f"word{number} 1 2 3\n" for number in range(99)))
+    child = subprocess.run([sys.executable, "-c", FULL_DISK, str(vectors)], capture_output=True, text=True)
+    assert child.stdout.startswith("['bleu-1'] {'wmd': "), child.stderr
+    assert "File too large" in child.stdout
 
 
 class Damaged(RatingSet):

@@ -19,7 +19,7 @@ from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Published, compare, look_up
 from caplens.bench.run import BenchReport, Measurement, run
 from caplens.bench.statistics import RatingStatistic
-from caplens.core.errors import CaplensError, InputError
+from caplens.core.errors import CaplensError, InputError, UnexpectedError
 from caplens.core.workspace import Workspace
 from caplens.metrics.base import Metric, Statistics
 
