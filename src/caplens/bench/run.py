@@ -23,7 +23,7 @@ from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.evaluation.resampling import Ints, Masks, as_extreme, p_value, rank_clusters
+from caplens.evaluation.resampling import Ints, Masks, as_extreme, check_draws, p_value, rank_clusters
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
@@ -263,6 +263,8 @@ def run(
     """
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: --metrics cider-d,meteor or --metrics all")
+    check_draws("resamples", resamples)
+    check_draws("permutations", permutations)
     reports, missing = [], {}
     failure: CaplensError | None = None
     for rating_set in sets:

@@ -71,6 +71,7 @@ def _every_verb(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one verb and exit with its code."""
+    _open_closed_streams()
     arguments = _bare_json_means_stdout(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets it written out
@@ -93,6 +94,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             reason = as_caplens_error(error)
             _fail(str(reason), 3 if isinstance(reason, UnexpectedError) else 2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Give standard streams that are closed a place, or the next file we open gets a library's remarks into it."""
+    closed = sys.stdout is None
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdin, sys.stdout, sys.stderr = (
+        stream or open(number, mode, encoding="utf-8")  # noqa: SIM115
+        for stream, number, mode in ((sys.stdin, 0, "r"), (sys.stdout, 1, "w"), (sys.stderr, 2, "w"))
+    )
+    if closed:
+        _fail("standard output is closed; send it to a file or to /dev/null", 2)
 
 
 def _show_warning(

@@ -20,7 +20,7 @@ from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
-from caplens.evaluation.resampling import bootstrap_sums, holm, interval, p_value, rank_clusters, swap_sums
+from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name, default_metrics, find_metric
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas
 
 SIGNIFICANT = 0.05
-MOST_RESAMPLES = 1_000_000
 DRAWS = 1000
 DRAWS_PER_PAIR = 40
 """Holm's correction multiplies the smallest p value by the number of pairs, so more pairs need more permutations."""
@@ -228,8 +227,8 @@ def compare(
     """
     if len(systems) < 2:
         raise InputError(f"{len(systems)} system to compare", remedy="give at least two; the first is the baseline")
-    if resamples is not None and not 1 <= resamples <= MOST_RESAMPLES:
-        raise InputError(f"resamples={resamples}", remedy=f"give 1 to {MOST_RESAMPLES:,}; 1,000 is usual")
+    if resamples is not None:
+        check_draws("resamples", resamples, least=1)
     pairs = len(systems) * (len(systems) - 1) // 2
     draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     aligned = _same_rows(systems, references, images, videos)

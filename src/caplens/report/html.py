@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -17,12 +19,14 @@ from caplens.evaluation.details import apply_verdict_rules
 from caplens.evaluation.reference_support import ReferenceSupport
 from caplens.evaluation.results import Report, show_count
 from caplens.report.histogram import HEIGHT, WIDTH, bars
-from caplens.report.sample import EXTREMES, choose_rows, extremes, shorten
+from caplens.report.sample import EXTREMES, choose_rows, extremes, shorten, shown_references
 from caplens.report.thumbnails import thumbnails
 
 TEMPLATES = Path(__file__).parent / "templates"
 DETAILS_BUDGET = 4_000_000
 """Characters of details on one page."""
+ENTRY_BUDGET = 100_000
+"""Characters of the details of one caption."""
 ALIGNING = frozenset({"meteor", "spice", "spider"})
 """Metrics that compare words with references; a page that has one of them shows what the references support."""
 
@@ -61,15 +65,26 @@ def fill(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    script = "".join((TEMPLATES / name).read_text("utf-8") for name in scripts)
     page = environment.get_template(template).render(
         version=version("caplens"),
+        policy=_policy(script),
         style="".join((TEMPLATES / name).read_text("utf-8") for name in styles),
-        script="".join((TEMPLATES / name).read_text("utf-8") for name in scripts),
+        script=script,
         data=_for_script(data or {}),
         **values,
     )
     # Half a character (a lone surrogate) cannot be written as UTF-8; the page shows a question mark.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _policy(script: str) -> str:
+    """What a browser may do with the page: run this very script, show what is in it, and ask nobody for anything."""
+    allowed = f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" if script else "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 def _metric_views(report: Report) -> list[dict[str, Any]]:
@@ -111,9 +126,7 @@ def _data(report: Report, rows: list[int]) -> dict[str, Any]:
     return {
         "ids": [captions.ids[row] for row in rows],
         "captions": [shorten(captions.candidates[row]) for row in rows],
-        "references": [
-            [] if captions.references is None else [shorten(text) for text in captions.references[row]] for row in rows
-        ],
+        "references": [shown_references(report, row) for row in rows],
         "pictures": {str(place[row]): address for row, address in pictures.items()},
         "metrics": [
             {
@@ -149,7 +162,10 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
     for row in dict.fromkeys(order):
         entry = _readable(details, row)
         if entry:
-            left -= len(json_text(entry))
+            size = len(json_text(entry))
+            if size > ENTRY_BUDGET:
+                entry, size = {"note": "these details are too long for a page; the json file has them"}, 100
+            left -= size
             if left < 0:
                 return {"details": kept, "cut": True}
             kept[str(place[row])] = entry
@@ -159,7 +175,7 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
 def _readable(details: Sequence[AnyDetails], row: int) -> Details:
     try:
         entry = apply_verdict_rules(read_details(details[row]))
-        json_text(entry)
+        json_text(entry)  # may fail for what a plug-in put there
     except Exception as error:  # a plug-in's mistake must not cost the page
         return {"note": f"cannot be drawn: {as_caplens_error(error)}"}
     return entry
