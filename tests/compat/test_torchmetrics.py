@@ -125,7 +125,7 @@ def test_mistakes_are_refused_where_they_are_made() -> None:
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
 def test_nothing_given_is_what_the_message_says() -> None:
-    with pytest.raises(InputError, match="bleu-1: no captions were given; call update before compute"):
+    with pytest.raises(InputError, match="bleu-1: no captions were given"):
         CaptionMetric("bleu-1").compute()
     metric = CaptionMetric("bleu-1")
     metric.update([], [])

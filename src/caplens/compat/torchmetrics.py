@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from caplens.compat._collected import collect, judge
 from caplens.core.captions import CaptionSet, Media
 from caplens.core.errors import InputError
 from caplens.core.optional import require
 from caplens.core.plain_json import json_text
 from caplens.core.types import Floats
-from caplens.core.workspace import Workspace
 from caplens.metrics import load_metric
 from caplens.metrics.base import Metric, Result
-from caplens.readers.media import BytesMedia
 from caplens.vision.images import read_media
 
 if TYPE_CHECKING:
@@ -121,16 +120,7 @@ class CaptionMetric(torchmetrics.Metric):  # type: ignore[misc,name-defined]
         held = self.rows if isinstance(self.rows, list) else [self.rows]  # synced, it is one tensor
         # As bytes again: `set_dtype` turns states into floats, which hold them exactly.
         data = b"".join(part.to("cpu", torch.uint8).numpy().tobytes() for part in held)
-        rows = [json.loads(line) for line in data.splitlines()]
-        if not rows:
-            raise InputError(f"{self.metric.name}: no captions were given", remedy="call update before compute")
-        given = {name: any(row[name] is not None for row in rows) for name in ("references", "image")}
-        captions = CaptionSet.of(
-            [row["caption"] for row in rows],
-            [row["references"] or [] for row in rows] if given["references"] else None,
-            [_unpacked(row["image"]) for row in rows] if given["image"] else None,
-        )
-        return self.metric.compute(Workspace(captions))
+        return judge(self.metric, [collect(**json.loads(line)) for line in data.splitlines()])
 
 
 _TORCHMETRICS_OPTIONS = (
@@ -139,19 +129,11 @@ _TORCHMETRICS_OPTIONS = (
 )
 
 
-def _packed(picture: Media | None) -> Any:
-    """A picture as json: its path, or its bytes if it has none."""
-    if picture is None or isinstance(picture, str):
-        return picture
-    if isinstance(picture, os.PathLike):
-        return os.fspath(picture)
-    return {"name": picture.name, "base64": base64.b64encode(read_media(picture)).decode()}
-
-
-def _unpacked(picture: Any) -> Media | None:
-    if picture is None or isinstance(picture, str):
-        return picture
-    return BytesMedia(picture["name"], base64.b64decode(picture["base64"]))
+def _packed(picture: Media | None) -> str | None:
+    """A picture as text: its path, or its bytes if it has none."""
+    if picture is None or isinstance(picture, str | os.PathLike):
+        return None if picture is None else os.fspath(picture)
+    return f"data:;base64,{base64.b64encode(read_media(picture)).decode()}"
 
 
 class BleuScore(CaptionMetric):

@@ -65,6 +65,7 @@ PACKAGES = {
         Package("open_clip", "CLIP's ResNet backbones", distribution="open_clip_torch"),
         Package("torchmetrics", "caplens.compat.torchmetrics"),
         Package("evaluate", "metrics as modules of Hugging Face evaluate"),
+        Package("datasets", "metrics as modules of Hugging Face evaluate"),
         Package("inspect_ai", "scorers of Inspect"),
         Package("wandb", "logging results to Weights & Biases"),
         Package("mlflow", "logging results to MLflow"),
