@@ -7,7 +7,7 @@
     def captions():
         return Task(dataset, scorer=caption_scorer("cider-d", idf=[sample.target for sample in dataset]))
 
-A sample's target is its references, its picture the one in its input. The value of a sample is the score of its caption,
+A target is a list of references, the picture is the one in the input. The value of a sample is its caption's score,
 the figure of the task the metric's own corpus score, which for BLEU and METEOR is no mean.
 """
 
