@@ -72,6 +72,10 @@ class Reward:
                 if not texts:
                     raise InputError(f"id {key!r} has an empty list of references", remedy="give at least one")
         self.images = images
+        # What every batch will come with: a metric that lacks something says so now, not in the middle of a training.
+        columns = CaptionSet(["0"], [""], [[""]], None if images is None else [None])
+        for single, _ in self.mixture:
+            single.check(columns)
         self.vocabulary = None if vocabulary is None else list(vocabulary)
         self.end = [end] if isinstance(end, int) else list(end)
         self.end_counts = end_counts

@@ -16,6 +16,7 @@ from caplens.core.errors import CaplensWarning, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
+from caplens.evaluation.destinations import log_report
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, interval
 from caplens.evaluation.tabular import Tabular
@@ -160,6 +161,17 @@ class Report(Tabular):
     def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write one self-contained page."""
         write_atomically(path, render_page(self, title or Path(path).stem))
+
+    def log_to(self, destination: str, *, prefix: str = "", step: int | None = None, **options: Any) -> Any:
+        """Log scores, signatures, the captions and the page to "wandb", "mlflow" or "tensorboard".
+
+        Args:
+            destination: the tool; wandb and mlflow log to the run under way, or to one of its own.
+            prefix: put before every name, such as ``"validation/"``.
+            step: the step of the training that was judged.
+            options: of `wandb.init` or `mlflow.start_run`; for tensorboard, ``folder``.
+        """
+        return log_report(destination, self, prefix, step, **options)
 
 
 def _plain(value: float) -> float | None:
