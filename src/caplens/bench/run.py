@@ -46,6 +46,8 @@ class Measurement:
 
     figure: AgreementStatistic
     metric: str
+    label: str
+    """What tables call the metric: its name, and the encoder where it is not the paper's."""
     estimate: Estimate
     used: int
     """Rows or pairs that could be scored, of `figure.count`."""
@@ -97,7 +99,7 @@ class Measurement:
     def cells(self) -> list[str]:
         """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
         return [
-            self.metric,
+            self.label,
             self.shown(self.estimate.value),
             self.interval,
             "" if self.cluster is None else str(self.cluster),
@@ -319,6 +321,7 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
+                label=scored.metric.label,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
                 comparisons=tuple(found),

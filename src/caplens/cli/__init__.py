@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -19,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from caplens.cli._show import tell
-from caplens.core.errors import CaplensError, CaplensWarning
+from caplens.core.errors import CaplensError, CaplensWarning, MetricNote
 
 __all__ = ["build_app", "main"]
 
@@ -78,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with warnings.catch_warnings():  # the process is the command line's own, and this is its first thread
         warnings.simplefilter("always", CaplensWarning)
         warnings.filterwarnings("ignore", module="PIL")  # remarks on metadata that nobody here looks at
-        warnings.showwarning = _show_warning
+        notes: dict[str, dict[str, None]] = {}
+        warnings.showwarning = functools.partial(_show_warning, notes)
         try:
             code = build_app()(args=arguments, prog_name="caplens", standalone_mode=False)
         except CaplensError as error:
@@ -97,10 +99,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for line in traceback.format_exc().splitlines():
                 tell(line)
             sys.exit(1)
+        finally:
+            for note, metrics in notes.items():
+                tell(f"note: {', '.join(metrics)}: {note}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _show_warning(
+    notes: dict[str, dict[str, None]],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -108,6 +114,10 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    """Say it now; notes on numbers come below them, once for all metrics that say the same."""
+    if isinstance(message, MetricNote):
+        notes.setdefault(message.note, {})[message.metric] = None
+        return
     if issubclass(category, CaplensWarning):
         tell(f"note: {message}")
         return

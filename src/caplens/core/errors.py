@@ -25,3 +25,11 @@ class MissingData(CaplensError):
 
 class CaplensWarning(UserWarning):
     """Something the user should know about a number that was computed all the same."""
+
+
+class MetricNote(CaplensWarning):
+    """What a metric has to say about its numbers; several metrics may say the same."""
+
+    def __init__(self, metric: str, note: str) -> None:
+        self.metric, self.note = metric, note
+        super().__init__(f"{metric}: {note}")

@@ -85,6 +85,8 @@ class MetricComparison:
     """All systems on one metric, the baseline first, and every pair of them tested."""
 
     name: str
+    label: str
+    """What tables call it: the name, and the encoder where it is not the paper's."""
     signature: str
     shown_as_percent: bool
     higher_is_better: bool
@@ -135,7 +137,7 @@ class Comparison(Tabular):
                 percent = metric.shown_as_percent
                 rows.append(
                     [
-                        (metric.name + (" ×100" if percent else "")) if number == 0 else "",
+                        (metric.label + (" ×100" if percent else "")) if number == 0 else "",
                         str(system.cluster),
                         system.system,
                         show_number(system.score, percent),
@@ -350,6 +352,7 @@ def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draw
         tests.append(PairTest(names[better], names[worse], gap, p_values[key], corrected[key]))
     return MetricComparison(
         name=first.name,
+        label=metric.label,
         signature=first.signature,
         shown_as_percent=metric.shown_as_percent,
         higher_is_better=metric.higher_is_better,

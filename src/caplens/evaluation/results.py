@@ -100,7 +100,7 @@ class Report(Tabular):
             percent, bounds = result.metric.shown_as_percent, intervals.get(result.name)
             rows.append(
                 [
-                    result.name,
+                    result.metric.label,
                     show_number(result.score, percent),
                     "×100" if percent else "",
                     "" if bounds is None else show_interval(bounds, percent),

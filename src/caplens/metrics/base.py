@@ -18,12 +18,12 @@ import numpy as np
 
 from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
-from caplens.core.errors import CaplensWarning, MissingData
+from caplens.core.errors import MetricNote, MissingData
 from caplens.core.signature import Signature
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage.identity import Identity
-from caplens.text.language import foreign_note
+from caplens.text.language import foreign_note, unsegmented_note
 
 Need = Literal["references", "image", "video"]
 Resources = Mapping[str, str | Identity]
@@ -101,6 +101,19 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
+    @property
+    def label(self) -> str:
+        """What tables call it: its name, and what it ran over where that is not what the name stands for."""
+        return self.name
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        """Return what the reader should know where it does not understand the captions' language, or its words."""
+        if self.english_only:
+            return foreign_note(captions.candidates)
+        if isinstance(getattr(self, "tokenizer", None), str):  # a callable may know what words are
+            return unsegmented_note(captions.candidates)
+        return None
+
     @classmethod
     def takes(cls, captions: CaptionSet) -> bool:
         """Say whether these captions come with all the columns that it needs."""
@@ -162,11 +175,11 @@ class Metric(ABC):
         self.check(work.captions)
         statistics = self.statistics(work)
         rows = statistics.rows
-        foreign = foreign_note(work.captions.candidates) if self.english_only else None
+        foreign = self.language_note(work.captions)
         notes = statistics.notes if foreign is None else (*statistics.notes, foreign)
         if not work.quiet:
             for note in notes:
-                warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
+                warnings.warn(MetricNote(self.name, note), stacklevel=2)
         scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
         usable = rows[~np.isnan(rows).any(axis=1)]

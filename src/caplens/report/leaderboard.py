@@ -80,7 +80,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "pictures": {str(place[row]): address for row, address in pictures.items()},
         "metrics": [
             {
-                "name": name,
+                "name": metric.label,
                 "percent": metric.shown_as_percent,
                 "higherIsBetter": metric.higher_is_better,
                 "scores": [[_rounded(value) for value in system[rows].tolist()] for system in scores[name]],
