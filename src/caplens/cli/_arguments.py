@@ -23,6 +23,9 @@ CaptionColumn = Annotated[
 ]
 ImageColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column with the pictures.")]
 IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column with the ids.")]
+Several = Annotated[
+    bool, typer.Option("--several", help="A picture may have several captions: rows with the same image_id, or lists.")
+]
 Metrics = Annotated[
     str | None,
     typer.Option(

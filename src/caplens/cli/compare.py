@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     Metrics,
     Options,
     References,
+    Several,
     Videos,
     name_failures,
     name_unscored,
@@ -37,6 +38,7 @@ def command(
     caption_column: CaptionColumn = None,
     image_column: ImageColumn = None,
     id_column: IdColumn = None,
+    several: Several = False,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -71,6 +73,7 @@ def command(
             caption_column=caption_column,
             image_column=image_column,
             id_column=id_column,
+            several=several,
         )
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
@@ -94,7 +97,7 @@ def command(
         format,
         json,
         remarks=[
-            f"{found.captions:,} captions, {draws}",
+            f"{found.captions:,} {'pictures, each with the mean of its captions' if several else 'captions'}, {draws}",
             f"systems of the same rank cannot be told apart; * p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
         ],
         signatures=[metric.signature for metric in found.metrics.values()] if signatures else (),

@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     Metrics,
     Options,
     References,
+    Several,
     Videos,
     name_failures,
     name_unscored,
@@ -40,6 +41,15 @@ def command(
     caption_column: CaptionColumn = None,
     image_column: ImageColumn = None,
     id_column: IdColumn = None,
+    several: Several = False,
+    choose_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="With --several: the metric that chooses the best caption of a picture.",
+            show_default="the first without references",
+        ),
+    ] = None,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -64,6 +74,7 @@ def command(
         caption_column=caption_column,
         image_column=image_column,
         id_column=id_column,
+        several=several,
     )
     asked = split_names(metrics)
     with progress_bar() as progress:
@@ -76,11 +87,11 @@ def command(
         )
 
     if json is not None:  # details are worked out for those who look at them
-        write_json(json, report.contents())
+        write_json(json, report.contents(choose_by))
     if html is not None:
         report.to_html(html, title=predictions.name)
     show_result(
-        report,
+        report.several(choose_by) if several else report,
         format,
         json,
         signatures=[result.signature for result in report] if signatures else (),

@@ -214,7 +214,8 @@ def compare(
     """Score several systems on the same pictures, rank them, and test every pair.
 
     Args:
-        systems: name to captions; every system has the same ids (or, as lists, the same order).
+        systems: name to captions; every system has the same ids (or, as lists, the same order). Where pictures have
+            several captions (a `CaptionSet` with groups), every picture counts with their mean.
         references: as for `evaluate`, and so are ``images``, ``videos``, ``metrics`` and the options.
         resamples: draws of the paired bootstrap and of the permutation test; by default 1,000, and more permutations
             where there are so many pairs that Holm's correction needs them.
@@ -239,10 +240,11 @@ def compare(
         sets = list(aligned.values())
         metrics = [name for name in default_metrics(sets[0]) if all(find_metric(name).takes(each) for each in sets)]
     reports = {
-        name: evaluate(captions, metrics=metrics, progress=progress, **options) for name, captions in aligned.items()
+        name: _by_picture(evaluate(captions, metrics=metrics, progress=progress, **options))
+        for name, captions in aligned.items()
     }
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
-    ids = next(iter(aligned.values())).ids
+    ids = next(iter(reports.values())).captions.ids
     compared = {}
     for name in next(iter(reports.values())).results:
         if name not in errors:
@@ -278,10 +280,13 @@ def _same_rows(
     baseline_name, baseline = next(iter(sets.items()))
     if not len(baseline):
         raise InputError("no captions to compare", where=baseline.source or baseline_name)
+    wanted = _rows_by_picture(baseline)
     for name, captions in sets.items():
-        if captions.ids != baseline.ids:
-            captions = sets[name] = _in_order(captions, name, baseline.ids, baseline_name)
-        if captions.references != baseline.references:
+        found = wanted if captions is baseline else _rows_by_picture(captions)
+        _refuse_other_pictures(captions.source, name, found, baseline_name, wanted)
+        if list(found) != list(wanted):
+            captions = sets[name] = captions.take([row for key in wanted for row in found[key]])
+        if _references_by_picture(captions) != _references_by_picture(baseline):
             raise InputError(
                 f"systems {baseline_name!r} and {name!r} come with different references",
                 where=captions.source,
@@ -290,19 +295,37 @@ def _same_rows(
     return sets
 
 
-def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name: str) -> CaptionSet:
-    """The rows of a system in the order of the baseline's ids, which must be the same ids."""
-    place = {key: row for row, key in enumerate(captions.ids)}
-    missing = [key for key in ids if key not in place]
-    extra = sorted(set(place) - set(ids))
+def _by_picture(report: Report) -> Report:
+    return report if report.captions.groups is None else report.per_picture("mean")
+
+
+def _rows_by_picture(captions: CaptionSet) -> dict[str, list[int]]:
+    """Return the rows of every picture's captions; without groups, every caption has a picture of its own."""
+    rows: dict[str, list[int]] = {}
+    for row, key in enumerate(captions.groups or captions.ids):
+        rows.setdefault(key, []).append(row)
+    return rows
+
+
+def _references_by_picture(captions: CaptionSet) -> list[list[str]] | None:
+    if captions.groups is None or captions.references is None:
+        return captions.references
+    return [captions.references[rows[0]] for rows in _rows_by_picture(captions).values()]
+
+
+def _refuse_other_pictures(
+    where: str, name: str, found: Mapping[str, object], baseline_name: str, wanted: Mapping[str, object]
+) -> None:
+    """Say so where a system does not have the same pictures as the baseline."""
+    missing = [key for key in wanted if key not in found]
+    extra = sorted(set(found) - set(wanted))
     if missing or extra:
         one, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
         raise InputError(
             f"system {one!r} has no caption for id {key!r}, which {other!r} has",
-            where=captions.source,
+            where=where,
             remedy=f"compare systems on the same pictures ({len(missing) + len(extra)} ids differ)",
         )
-    return captions.take([place[key] for key in ids])
 
 
 def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draws) -> MetricComparison:

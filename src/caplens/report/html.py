@@ -43,6 +43,8 @@ def render(report: Report, title: str) -> str:
         views=data["views"],
         metrics=_metric_views(report),
         errors=report.errors,
+        several=None if report.captions.groups is None else report.several(),
+        show=show_number,
         histogram_width=WIDTH,
         histogram_height=HEIGHT,
     )
