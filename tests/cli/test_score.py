@@ -131,7 +131,19 @@ def test_several_captions_per_picture(run: Run, tmp_path: Path) -> None:
     assert refused.code == 2
     assert "--several" in refused.stderr
     shown = run("score", path, "-m", "rouge-l,length", "--several", "--json", tmp_path / "out.json")
-    assert shown.stdout.splitlines()[0].split() == ["metric", "scale", "mean", "95", "%", "interval", "first", "best", "of", "k", "oracle"]
+    assert shown.stdout.splitlines()[0].split() == [
+        "metric",
+        "scale",
+        "mean",
+        "95",
+        "%",
+        "interval",
+        "first",
+        "best",
+        "of",
+        "k",
+        "oracle",
+    ]
     assert json.loads((tmp_path / "out.json").read_text())["groups"] == ["7", "8", "7"]
     chosen = run("score", path, "-m", "rouge-l,length", "--several", "--choose-by", "length", "--json", "-")
     assert json.loads(chosen.stdout)["several"]["chosen_by"] == "length"

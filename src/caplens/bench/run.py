@@ -288,7 +288,8 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
             progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
-            if "image" in metric.needs and captions.images is None and captions.videos is None:
+            lost = report.rating_set.files and captions.images is None and captions.videos is None
+            if "image" in metric.needs and lost:  # of a user's own ratings, the metric itself says what to give
                 report.skipped[metric.name] = (
                     f"it looks at pictures, and of this set's none is in the --data folders ({report.rating_set.home})"
                 )

@@ -28,6 +28,8 @@ __all__ = ["build_app", "main"]
 _DAILY = ("demo", "score", "check", "explain", "compare", "caption")
 ORDER = (*_DAILY, "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
 
+INTERRUPTED = 130
+
 
 class _InOrder(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
@@ -56,6 +58,17 @@ def build_app() -> typer.Typer:
     return app
 
 
+def _name_arguments_plainly(command: Any) -> None:
+    """Show arguments in every help as CAPTIONS..., where typer would write {CAPTIONS...}... <list[Path]>; no <bool>."""
+    for below in getattr(command, "commands", {}).values():
+        _name_arguments_plainly(below)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+            parameter.display_type_rich = lambda ctx: None
+        if parameter.param_type_name == "argument":
+            parameter.get_usage_pieces = lambda ctx, name=parameter.metavar: [name]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -82,11 +95,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         notes: dict[str, dict[str, None]] = {}
         warnings.showwarning = functools.partial(_show_warning, notes)
         try:
-            code = build_app()(args=arguments, prog_name="caplens", standalone_mode=False)
+            command = typer.main.get_command(build_app())
+            _name_arguments_plainly(command)
+            code = command.main(args=arguments, prog_name="caplens", standalone_mode=False)
+            if code == INTERRUPTED:  # some versions of typer return it, others raise
+                _fail("interrupted", INTERRUPTED)
         except CaplensError as error:
             _fail(str(error), 2)
         except (KeyboardInterrupt, typer.Abort):
-            _fail("interrupted", 130)
+            _fail("interrupted", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output (head, less) has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)

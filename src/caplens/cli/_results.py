@@ -22,7 +22,12 @@ class Layout(StrEnum):
     markdown = "markdown"
 
 
-Format = Annotated[Layout, typer.Option("--format", help="Print a table for people, or alone: csv, latex, markdown.")]
+Format = Annotated[
+    Layout,
+    typer.Option(
+        "--format", metavar="FORMAT", help="What to print: a table with its remarks, or csv, latex or markdown alone."
+    ),
+]
 Signatures = Annotated[
     bool, typer.Option("--signatures", help="Print what went into every number (always in --json and on the page).")
 ]

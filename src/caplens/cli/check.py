@@ -26,23 +26,35 @@ class FailOn(StrEnum):
 
 def command(
     texts: Annotated[
-        list[Path], typer.Argument(help="Alt texts: a csv, json, jsonl or parquet file, web pages, folders of pages.")
+        list[Path],
+        typer.Argument(
+            metavar="TEXTS...", help="Alt texts: a csv, json, jsonl or parquet file, web pages, folders of pages."
+        ),
     ],
-    images: Annotated[Path | None, typer.Option(help="Folder of the pictures.")] = None,
+    images: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the pictures.")] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="Exit code 1 if a text has this verdict or a worse one.")
+        FailOn | None,
+        typer.Option(
+            "--fail-on",
+            metavar="VERDICT",
+            help="doubtful or wrong: exit code 1 if a text has this verdict or a worse one.",
+        ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write every text with its verdict as csv.")] = None,
-    jsonl: Annotated[Path | None, typer.Option(help="Write one json object per text.")] = None,
-    sarif: Annotated[Path | None, typer.Option(help="Write findings as SARIF, for code hosts and editors.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with every text beside its picture.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every text with its verdict as csv.")] = None,
+    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one json object per text.")] = None,
+    sarif: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write findings as SARIF, for code hosts and editors.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with every text beside its picture.")
+    ] = None,
     option: Options = None,
     allow_urls: AllowUrls = False,
     json: JsonTarget = None,
 ) -> None:
     """Check alt texts: fine, doubtful or wrong, and why.
 
-    Example: caplens check alt.csv --images photos --html checked.html --fail-on wrong
+    Example: caplens check alt.csv --images photos --fail-on wrong
     """
     from caplens.evaluation.check import check
     from caplens.storage.atomic import refuse_overwriting

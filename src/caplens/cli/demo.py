@@ -22,7 +22,7 @@ COMPARED = ("cider-r", "meteor", "nneval", "pac-s", "infometic", "caplens-score"
 
 
 def command(
-    output: Annotated[Path, typer.Option(help="Folder for the pages.")] = Path("out"),
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the pages.")] = Path("out"),
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:

@@ -32,7 +32,8 @@ def command(
     predictions: Annotated[
         Path,
         typer.Argument(
-            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input."
+            metavar="CAPTIONS",
+            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input.",
         ),
     ],
     references: References = None,
@@ -54,13 +55,16 @@ def command(
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     format: Format = Layout.table,
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
-    """Score captions; without --metrics, with the quick ones that run on what is given."""
+    """Score captions; without --metrics, with the quick ones that run on what is given.
+
+    Example: caplens score predictions.json -r captions_val2014.json --html report.html
+    """
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
     from caplens.storage.atomic import refuse_overwriting

@@ -198,16 +198,23 @@ class Metric(ABC):
         )
 
     @classmethod
-    def options(cls) -> frozenset[str]:
-        """Names of the keyword arguments this metric takes; `**options` stands for those of the class above."""
-        names: set[str] = set()
+    def option_defaults(cls) -> dict[str, Any]:
+        """Keyword arguments this metric takes, with their defaults; `**options` stands for those of the class above."""
+        defaults: dict[str, Any] = {}
         for level in cls.__mro__:
             if "__init__" in level.__dict__:
                 parameters = list(inspect.signature(level.__dict__["__init__"]).parameters.values())[1:]
-                names |= {parameter.name for parameter in parameters if parameter.kind not in _REST}
+                for parameter in parameters:
+                    if parameter.kind not in _REST:
+                        defaults.setdefault(parameter.name, parameter.default)
                 if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
                     break
-        return frozenset(names)
+        return defaults
+
+    @classmethod
+    def options(cls) -> frozenset[str]:
+        """Names of the keyword arguments this metric takes."""
+        return frozenset(cls.option_defaults())
 
 
 _REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
