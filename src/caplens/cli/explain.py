@@ -61,7 +61,7 @@ def command(
 
     if len(words) > 2:
         raise InputError(f"{len(words)} words for a picture and a caption", remedy="put the caption into quotes")
-    image, text = (None, *words) if len(words) == 1 else words
+    text, image = words[-1], words[0] if len(words) == 2 else None
     if image is None and Path(text).suffix and os.path.exists(text):
         raise InputError("there is no caption", where=text, remedy=f'write: caplens explain {text} "a caption"')
     refuse_overwriting([json, html], [image, references])
