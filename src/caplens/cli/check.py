@@ -112,18 +112,20 @@ def _read(paths: Sequence[Path], images: Path | None) -> _Given:
     files = [path for path in paths if not _has_pages(path)]
     if files:
         raise InputError("is not a web page", where=str(files[0]), remedy="check files of texts one at a time")
-    found = [image for path in paths for image in page_images(path, images)]
+    found = [
+        (path / image.page if path.is_dir() else path, image) for path in paths for image in page_images(path, images)
+    ]
     if not found:
         raise InputError("there is no picture on the page", where=", ".join(map(str, paths)))
     captions = CaptionSet.of(
-        [image.alt or "" for image in found],
-        images=[image.media for image in found],
-        ids=[f"{number}: {image.id}" for number, image in enumerate(found, 1)],
+        [image.alt or "" for _, image in found],
+        images=[image.media for _, image in found],
+        ids=[f"{number}: {image.id}" for number, (_, image) in enumerate(found, 1)],
         source=str(paths[0]),
     )
-    places = [f"{image.page}, line {image.line}" for image in found]
+    places = [f"{page}, line {image.line}" for page, image in found]
     # An empty alt says that the picture is decoration; a missing one says nothing.
-    return _Given(captions, places, [image.alt == "" or image.hidden for image in found])
+    return _Given(captions, places, [image.alt == "" or image.hidden for _, image in found])
 
 
 def _has_pages(path: Path) -> bool:
