@@ -43,13 +43,13 @@ def show_result(
 ) -> None:
     """Print a result's table with what belongs to it; in another format than `table`, the table alone."""
     lines = [*remarks, *signatures, *(f"wrote {target}" for target in written if target not in (None, "-"))]
-    table = result.table()
     if layout is Layout.table:
-        show_table(json_target, table.columns, table.rows, right=table.numbers)
+        for title, part in result.tables().items():
+            show_table(json_target, part.columns, part.rows, right=part.numbers, title=title)
         for line in lines:
             say(json_target, line)
         return
-    for line in table.to_format(layout).rstrip("\n").split("\n"):
+    for line in result.table().to_format(layout).rstrip("\n").split("\n"):
         say(json_target, line)
     for line in lines:  # standard output is the table's alone
         tell(line)

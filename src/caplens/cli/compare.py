@@ -104,7 +104,8 @@ def command(
         json,
         remarks=[
             f"{found.captions:,} {'pictures, each with the mean of its captions' if several else 'captions'}, {draws}",
-            f"systems of the same rank cannot be told apart; * p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
+            "a new rank begins where a system is significantly worse than all of the one above",
+            f"* p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
         ],
         signatures=[metric.signature for metric in found.metrics.values()] if signatures else (),
         written=(html, json),

@@ -22,6 +22,7 @@ from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
+from caplens.evaluation.several import rows_by_picture
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name, default_metrics, find_metric
 from caplens.metrics.base import Metric, Result
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 SIGNIFICANT = 0.05
 MOST_RESAMPLES = 1_000_000
 DRAWS = 1000
+RANKING = ("rank", "system", "score", "95 % interval", "vs. first", "p (Holm)", "verdict")
 DRAWS_PER_PAIR = 40
 """Holm's correction multiplies the smallest p value by the number of pairs, so more pairs need more permutations."""
 
@@ -61,7 +63,7 @@ class SystemScore:
     score: float
     interval: tuple[float, float]
     cluster: int
-    """1 for the best systems; systems that share a cluster cannot be told apart."""
+    """1 for the best systems; a new one begins where a system is significantly worse than all of the one above."""
     difference: Difference | None
     """None for the baseline itself."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -131,29 +133,40 @@ class Comparison(Tabular):
 
     def table(self) -> Table:
         """Return one row per metric and system, the best system first."""
-        rows = []
+        parts = self.tables()
+        first = next(iter(parts.values()), Table(RANKING, ()))
+        rows = [[title, *row] for title, part in parts.items() for row in part.rows]
+        return Table(("metric", *first.columns), rows, first.numbers)
+
+    def tables(self) -> dict[str, Table]:
+        """Return a table for every metric, the best system first, by what the metric is called."""
+        found = {}
         for metric in self.metrics.values():
-            for number, system in enumerate(metric.ranking()):
-                percent = metric.shown_as_percent
-                rows.append(
-                    [
-                        (metric.label + (" ×100" if percent else "")) if number == 0 else "",
-                        str(system.cluster),
-                        system.system,
-                        show_number(system.score, percent),
-                        show_interval(system.interval, percent),
-                        *self._difference_cells(system.difference, percent),
-                    ]
-                )
-        columns = ("metric", "rank", "system", "score", "95 % interval", "vs. first", "p (Holm)", "")
-        return Table(columns, rows, ("rank", "score", "95 % interval", "vs. first", "p (Holm)"))
+            percent = metric.shown_as_percent
+            rows = [
+                [
+                    str(system.cluster),
+                    system.system,
+                    show_number(system.score, percent),
+                    show_interval(system.interval, percent),
+                    *self._difference_cells(system.difference, percent),
+                ]
+                for system in metric.ranking()
+            ]
+            found[metric.label + (" ×100" if percent else "")] = Table(RANKING, rows, RANKING[:1] + RANKING[2:-1])
+        return found
+
+    def show_p(self, difference: Difference) -> str:
+        """Return the corrected p value for people; one that no draw reached is only known not to be greater."""
+        least = 1 / (self.permutations + 1)
+        return show_p(difference.p_holm, bound=difference.p_permutation <= least * (1 + 1e-9))
 
     def _difference_cells(self, difference: Difference | None, percent: bool) -> Sequence[str]:
         if difference is None:
             return "baseline", "", ""
         stars = "" if difference.verdict == "same" else "**" if difference.p_holm < 0.01 else "*"
         value = difference.value * (100 if percent else 1)
-        return f"{value:+.2f}", show_p(difference.p_holm, self.permutations), f"{stars} {difference.verdict}".strip()
+        return f"{value:+.2f}", self.show_p(difference), f"{stars} {difference.verdict}".strip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
@@ -280,9 +293,9 @@ def _same_rows(
     baseline_name, baseline = next(iter(sets.items()))
     if not len(baseline):
         raise InputError("no captions to compare", where=baseline.source or baseline_name)
-    wanted = _rows_by_picture(baseline)
+    wanted = rows_by_picture(baseline)
     for name, captions in sets.items():
-        found = wanted if captions is baseline else _rows_by_picture(captions)
+        found = wanted if captions is baseline else rows_by_picture(captions)
         _refuse_other_pictures(captions.source, name, found, baseline_name, wanted)
         if list(found) != list(wanted):
             captions = sets[name] = captions.take([row for key in wanted for row in found[key]])
@@ -299,18 +312,10 @@ def _by_picture(report: Report) -> Report:
     return report if report.captions.groups is None else report.per_picture("mean")
 
 
-def _rows_by_picture(captions: CaptionSet) -> dict[str, list[int]]:
-    """Return the rows of every picture's captions; without groups, every caption has a picture of its own."""
-    rows: dict[str, list[int]] = {}
-    for row, key in enumerate(captions.groups or captions.ids):
-        rows.setdefault(key, []).append(row)
-    return rows
-
-
 def _references_by_picture(captions: CaptionSet) -> list[list[str]] | None:
     if captions.groups is None or captions.references is None:
         return captions.references
-    return [captions.references[rows[0]] for rows in _rows_by_picture(captions).values()]
+    return [captions.references[rows[0]] for rows in rows_by_picture(captions).values()]
 
 
 def _refuse_other_pictures(
