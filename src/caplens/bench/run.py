@@ -17,13 +17,13 @@ from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Status
 from caplens.bench.score_store import stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
-from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.errors import CaplensError, InputError, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.evaluation.resampling import Ints, Masks, as_extreme, p_value, rank_clusters
+from caplens.evaluation.resampling import Ints, Masks, as_extreme, check_draws, p_value, rank_clusters
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
@@ -46,6 +46,8 @@ class Measurement:
 
     figure: AgreementStatistic
     metric: str
+    label: str
+    """What tables call the metric: its name, and the encoder where it is not the paper's."""
     estimate: Estimate
     used: int
     """Rows or pairs that could be scored, of `figure.count`."""
@@ -97,7 +99,7 @@ class Measurement:
     def cells(self) -> list[str]:
         """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
         return [
-            self.metric,
+            self.label,
             self.shown(self.estimate.value),
             self.interval,
             "" if self.cluster is None else str(self.cluster),
@@ -198,7 +200,7 @@ class BenchReport(Tabular):
 
     sets: list[SetReport]
     missing: dict[str, str]
-    """Set to reason, for sets whose files are not here."""
+    """Set to reason, for sets that could not be run: most often, their files are not here."""
     resamples: int
     permutations: int
     seed: int
@@ -257,22 +259,31 @@ def run(
 ) -> BenchReport:
     """Measure metrics on sets.
 
-    A set whose files are missing and a metric that cannot run on a set are listed with the reason; nothing else is
-    lost. Scores are stored as soon as they are computed.
+    A set that cannot be read or measured and a metric that cannot run on a set are listed with the reason; nothing else
+    is lost. If no set can be run, the first reason other than missing files is raised. Scores are stored as soon as
+    they are computed.
     """
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: --metrics cider-d,meteor or --metrics all")
+    check_draws("resamples", resamples)
+    check_draws("permutations", permutations)
     reports, missing = [], {}
+    failure: CaplensError | None = None
     for rating_set in sets:
         try:
             task = rating_set.load(data)
-        except MissingData as error:
-            missing[rating_set.name] = str(error)
+            report = SetReport(rating_set, task)
+            _score(report, metrics, progress)
+            _measure(report, resamples, permutations, seed, progress)
+        except Exception as error:
+            reason = as_caplens_error(error)
+            missing[rating_set.name] = str(reason)
+            if not isinstance(reason, MissingData):
+                failure = failure or reason
             continue
-        report = SetReport(rating_set, task)
-        _score(report, metrics, progress)
-        _measure(report, resamples, permutations, seed, progress)
         reports.append(report)
+    if failure is not None and not reports:
+        raise failure
     return BenchReport(reports, missing, resamples, permutations, seed)
 
 
@@ -286,15 +297,16 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
             progress(f"{title}: {metric.name}", trial_number * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
-            if "image" in metric.needs and captions.images is None and captions.videos is None:
+            lost = report.rating_set.files and captions.images is None and captions.videos is None
+            if "image" in metric.needs and lost:  # of a user's own ratings, the metric itself says what to give
                 report.skipped[metric.name] = (
                     f"it looks at pictures, and of this set's none is in the --data folders ({report.rating_set.home})"
                 )
                 continue
             try:
                 done[metric.name].append(trial_scores(metric, work, task.details))
-            except CaplensError as error:
-                report.skipped[metric.name] = str(error)
+            except Exception as error:
+                report.skipped[metric.name] = str(as_caplens_error(error))
     progress(title, total, total)
     for metric in metrics:
         if metric.name in report.skipped:
@@ -321,6 +333,7 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
+                label=scored.metric.label,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
                 comparisons=tuple(comparisons),

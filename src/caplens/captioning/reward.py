@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.errors import InputError, MetricNote
 from caplens.core.progress import silent
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
@@ -72,6 +72,10 @@ class Reward:
                 if not texts:
                     raise InputError(f"id {key!r} has an empty list of references", remedy="give at least one")
         self.images = images
+        # What every batch will come with: a metric that lacks something says so now, not in the middle of a training.
+        columns = CaptionSet(["0"], [""], [[""]], None if images is None else [None])
+        for single, _ in self.mixture:
+            single.check(columns)
         self.vocabulary = None if vocabulary is None else list(vocabulary)
         self.end = [end] if isinstance(end, int) else list(end)
         self.end_counts = end_counts
@@ -197,7 +201,7 @@ class Reward:
         if metric.name not in self._noted:  # what holds for all batches is said with the first
             self._noted.add(metric.name)
             for note in statistics.notes:
-                warnings.warn(f"{metric.name}: {note}", CaplensWarning, stacklevel=3)
+                warnings.warn(MetricNote(metric.name, note), stacklevel=3)
         return metric.scores(statistics.rows)
 
 

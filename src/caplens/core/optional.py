@@ -60,9 +60,16 @@ PACKAGES = {
         Package("huggingface_hub", "downloading models from the hub", ("clip", "train", "generate")),
         Package("ftfy", "CLIP's tokenizer", ("clip", "train", "generate")),
         Package("onnx", "the embedded encoder in 8-bit numbers", ("int8",)),
-        Package("matplotlib", "learning curves of trainings", ("train",)),
+        Package("matplotlib", "plots, learning curves of trainings", ("train",)),
         Package("diffusers", "drawing pictures to train on", ("generate",)),
         Package("open_clip", "CLIP's ResNet backbones", distribution="open_clip_torch"),
+        Package("torchmetrics", "caplens.compat.torchmetrics"),
+        Package("evaluate", "metrics as modules of Hugging Face evaluate"),
+        Package("datasets", "metrics as modules of Hugging Face evaluate"),
+        Package("inspect_ai", "scorers of Inspect"),
+        Package("wandb", "logging results to Weights & Biases"),
+        Package("mlflow", "logging results to MLflow"),
+        Package("tensorboard", "logging results to TensorBoard"),
     )
 }
 

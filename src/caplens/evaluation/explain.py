@@ -9,7 +9,7 @@ from typing import Any
 
 from caplens.core.captions import CaptionSet, Media, media_name
 from caplens.core.details import Details
-from caplens.core.errors import CaplensError, InputError
+from caplens.core.errors import InputError, as_caplens_error
 from caplens.core.workspace import Workspace
 from caplens.evaluation.details import apply_verdict_rules
 from caplens.evaluation.evaluate import score_captions
@@ -111,10 +111,10 @@ def explain(
         pictures.open(image, allow_urls=bool(options.get("allow_urls")))  # one that cannot be read ends it here
         try:
             views.append(_by_picture(work, options))
-        except CaplensError as reason:
+        except Exception as error:
             if not cited:
                 raise
-            notes.append(f"the picture was not looked at: {reason}")
+            notes.append(f"the picture was not looked at: {as_caplens_error(error)}")
     if cited:
         views.append(_by_references(caption, cited))
     return Explanation(caption, cited, image, tuple(views), tuple(notes), pictures)
@@ -135,9 +135,9 @@ def _by_references(caption: str, references: list[str]) -> View:
     try:
         work = Workspace(CaptionSet.of([caption], [references]), strict=True, quiet=True)
         graph = score_captions(work, GRAPH_METRIC)[GRAPH_METRIC].explained(0)
-    except CaplensError as reason:
+    except Exception as error:
         graph = None
-        notes.append(f"scene graphs were left out: {reason}")
+        notes.append(f"scene graphs were left out: {as_caplens_error(error)}")
     [details] = support.explain([caption], [references], [graph])
     title = f"Compared with {len(references)} reference{'' if len(references) == 1 else 's'}"
     return View("references", title, details, tuple(notes))

@@ -9,13 +9,14 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import CaplensError, CaplensWarning, InputError, MissingData, as_caplens_error
 from caplens.metrics.base import Metric, registered
 
 __all__ = [
@@ -51,7 +52,11 @@ def known_metrics() -> dict[str, type[Metric]]:
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     for entry in entry_points(group="caplens.metrics"):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:  # someone else's package must not cost our own metrics
+            note = f"the plug-in {entry.value} cannot be imported: {as_caplens_error(error)}"
+            warnings.warn(note, CaplensWarning, stacklevel=2)
     return dict(sorted(registered().items()))
 
 
@@ -161,11 +166,12 @@ def load_metric(name: str, **options: Any) -> Metric:
 
 
 def load_metrics(
-    names: list[str], options: dict[str, Any], missing: dict[str, MissingData] | None = None
+    names: list[str], options: dict[str, Any], missing: dict[str, CaplensError] | None = None
 ) -> list[Metric]:
     """Make several metrics, each with those of the options that it takes; an option nobody takes is an error.
 
-    A metric that lacks data or weights is left out and put into `missing` with the reason, or raises without it.
+    A metric that cannot be made, for want of data or by a bug, is left out and put into `missing` with the reason, or
+    raises without it. A value that an option does not take is the user's to mend, and raises.
     """
     classes: dict[str, type[Metric]] = {}
     for name in expand_groups(names):
@@ -183,10 +189,12 @@ def load_metrics(
     for name, metric in classes.items():
         try:
             metrics.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
-        except MissingData as reason:
+        except InputError:
+            raise
+        except Exception as error:
             if missing is None:
                 raise
-            missing[name] = reason
+            missing[name] = as_caplens_error(error)
     return metrics
 
 

@@ -227,7 +227,7 @@ class FileCache:
         Where the cache cannot be written, the file is built in a temporary folder that lasts as long as the process.
         """
         path, record = self._paths(name)
-        ready = self.find(name)
+        ready = _elsewhere.get(path) or self.find(name)
         if ready is not None:
             return ready
         with locked(path):
