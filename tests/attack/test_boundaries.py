@@ -117,13 +117,13 @@ class Tangled(Picky):
         return Statistics(np.ones((3, 1)), details=[{"seen": object()}, endless, {"words": [{"text": "birds"}]}])
 
 
-BROKEN = [Failing, Unmakeable, Forgetful, Short, Flat]
+BROKEN: list[type[Metric]] = [Failing, Unmakeable, Forgetful, Short, Flat]
 
 
 @pytest.fixture
 def known() -> Iterator[None]:
     """All of them are known by name."""
-    toys = [Overlap, OneByOne, Infinite, Muddled, Tangled, *BROKEN]
+    toys: list[type[Metric]] = [Overlap, OneByOne, Infinite, Muddled, Tangled, *BROKEN]
     for metric in toys:
         register(metric)
     known_metrics.cache_clear()

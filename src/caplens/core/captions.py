@@ -115,13 +115,13 @@ class CaptionSet:
     @classmethod
     def of(
         cls,
-        candidates: Sequence[str] | Mapping[object, str],
-        references: Sequence[Sequence[str]] | Mapping[object, Sequence[str]] | None = None,
-        images: Sequence[Media | None] | Mapping[object, Media | None] | None = None,
-        videos: Sequence[Media | None] | Mapping[object, Media | None] | None = None,
+        candidates: Sequence[str] | Mapping[Any, str],
+        references: Sequence[Sequence[str]] | Mapping[Any, Sequence[str]] | None = None,
+        images: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
+        videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
         ids: Sequence[object] | None = None,
         source: str = "",
-        groups: Sequence[object] | Mapping[object, object] | None = None,
+        groups: Sequence[object] | Mapping[Any, object] | None = None,
     ) -> CaptionSet:
         """Build a set from lists (one entry per caption) or from mappings (id to entry).
 
@@ -150,7 +150,7 @@ class CaptionSet:
             if ids is None and not isinstance(candidates, Mapping):
                 keys = _number_in_groups(pictures)
 
-        def column(name: str, values: Sequence[T] | Mapping[object, T] | None, required: bool) -> list[T | None] | None:
+        def column(name: str, values: Sequence[T] | Mapping[Any, T] | None, required: bool) -> list[T | None] | None:
             if values is None:
                 return None
             if not isinstance(values, Mapping):
