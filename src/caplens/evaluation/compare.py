@@ -20,9 +20,10 @@ from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
+from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import bootstrap_sums, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
-from caplens.evaluation.tabular import Tabular
+from caplens.evaluation.tabular import Plottable
 from caplens.metrics import canonical_name, default_metrics, find_metric
 from caplens.metrics.base import Metric, Result
 from caplens.storage.atomic import write_atomically
@@ -99,7 +100,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True)
-class Comparison(Tabular):
+class Comparison(Plottable):
     """Several systems on the same captions; the first one is the baseline."""
 
     systems: tuple[str, ...]
@@ -152,6 +153,23 @@ class Comparison(Tabular):
         stars = "" if difference.verdict == "same" else "**" if difference.p_holm < 0.01 else "*"
         value = difference.value * (100 if percent else 1)
         return f"{value:+.2f}", show_p(difference.p_holm, self.permutations), f"{stars} {difference.verdict}".strip()
+
+    def panels(self) -> list[Panel]:
+        """Return one panel per metric, the best system on top, with a line between rank clusters."""
+        panels = []
+        for metric in self.metrics.values():
+            scale = 100 if metric.shown_as_percent else 1
+            points = [
+                Point(
+                    system.system,
+                    scale * system.score,
+                    (scale * system.interval[0], scale * system.interval[1]),
+                    system.cluster,
+                )
+                for system in metric.ranking()
+            ]
+            panels.append(Panel(metric.name + (" ×100" if scale == 100 else ""), points))
+        return panels
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""

@@ -17,8 +17,9 @@ from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
 from caplens.evaluation.destinations import log_report
 from caplens.evaluation.pages import render_page
+from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import bootstrap_sums, interval
-from caplens.evaluation.tabular import Tabular
+from caplens.evaluation.tabular import Plottable
 from caplens.metrics import canonical_name
 from caplens.metrics.base import Result
 from caplens.storage.atomic import atomic_path, write_atomically
@@ -32,7 +33,7 @@ MANY = 20_000
 SCORE_NUMBERS = ("score", "95 % interval", "captions")
 
 
-class Report(Tabular):
+class Report(Plottable):
     """Results by metric name, in the order they were asked for."""
 
     def __init__(self, captions: CaptionSet) -> None:
@@ -110,6 +111,20 @@ class Report(Tabular):
             )
         return Table(("metric", "score", "scale", "95 % interval", "captions"), rows, SCORE_NUMBERS)
 
+    def panels(self) -> list[Panel]:
+        """Return one panel for the metrics that people print times 100, one for the others."""
+        intervals = self.intervals()
+        panels = []
+        for percent, title in ((True, "score ×100, 95 % interval"), (False, "score, 95 % interval")):
+            scale = 100 if percent else 1
+            points = [
+                Point(result.name, scale * result.score, _times(scale, intervals.get(result.name)))
+                for result in self
+                if result.metric.shown_as_percent == percent
+            ]
+            panels.append(Panel(title, points))
+        return panels
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values; NaN becomes None so that any json reader takes it."""
         everything = self.contents()
@@ -167,6 +182,10 @@ class Report(Tabular):
             options: of `wandb.init` or `mlflow.start_run`; for tensorboard, ``folder``.
         """
         return log_report(destination, self, prefix, step, **options)
+
+
+def _times(scale: float, bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if bounds is None else (scale * bounds[0], scale * bounds[1])
 
 
 def _plain(value: float) -> float | None:
