@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from caplens.core.errors import InputError
 from caplens.core.optional import require
@@ -38,14 +40,13 @@ class Panel:
 
 def draw(panels: Sequence[Panel]) -> Figure:
     """Return a figure of matplotlib, which notebooks show and `savefig` writes."""
-    # Nothing of pyplot is used: its figures would be shown twice and never freed. Loaded, it lets notebooks show ours.
-    figure_class = require("matplotlib.figure:Figure", "matplotlib.pyplot", purpose="plots")
+    figure_class = _figure_class()
     shown = [[point for point in panel.points if math.isfinite(point.value)] for panel in panels]
     kept = [(panel, points) for panel, points in zip(panels, shown, strict=True) if points]
     if not kept:
         raise InputError("there is no number to plot")
     heights = [INCHES_PER_PANEL + INCHES_PER_POINT * len(points) for _, points in kept]
-    figure: Figure = figure_class(figsize=(WIDTH, sum(heights)), layout="constrained")
+    figure = figure_class(figsize=(WIDTH, sum(heights)), layout="constrained")
     axes = figure.subplots(len(kept), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axis, (panel, points) in zip(axes, kept, strict=True):
         for row, point in enumerate(points):
@@ -62,3 +63,17 @@ def draw(panels: Sequence[Panel]) -> Figure:
         axis.tick_params(length=0, colors=INK)
         axis.spines[["top", "right", "left"]].set_visible(False)
     return figure
+
+
+@cache
+def _figure_class() -> type[Figure]:
+    """A figure that notebooks show by itself; those of pyplot would be shown twice and never freed."""
+    base: Any = require("matplotlib.figure:Figure", purpose="plots")
+
+    class ShownFigure(base):  # type: ignore[misc]
+        def _repr_png_(self) -> bytes:
+            stored = io.BytesIO()
+            self.savefig(stored, format="png")
+            return stored.getvalue()
+
+    return ShownFigure
