@@ -44,7 +44,7 @@ def main() -> None:
             "SPICE": measure(lambda: Spice().result(work))[0],
             "well_formedness": measure(lambda: well_formedness(work))[0],
         }
-        # Embeddings and SPICE are there already: what is left is everything else, well_formedness once more.
+        # Embeddings and SPICE are there already: what is left is everything else, and well-formedness once more.
         rest = measure(lambda: CaplensScore(picture=False).result(work))[0]
         cold["everything else"] = max(0.0, rest - cold["well_formedness"])
         total = sum(cold.values())

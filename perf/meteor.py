@@ -69,9 +69,9 @@ def timed(metric: Meteor, candidates: list[str], references: list[list[str]]) ->
 def machine_pairs(count: int) -> tuple[list[str], list[list[str]]]:
     """Captions by captioning systems with the references of their pictures."""
     references: dict[str, list[str]] = {}
-    for path in ("coco/coco_captions.json", "flickr30k/flickr30k_captions.json.gz", "flickr8k/flickr8k_captions.json"):
-        opened = gzip.open if path.endswith(".gz") else open
-        with opened(SHARED / path, "rt", encoding="utf-8") as file:
+    for name in ("coco/coco_captions.json", "flickr30k/flickr30k_captions.json.gz", "flickr8k/flickr8k_captions.json"):
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(SHARED / name, "rt", encoding="utf-8") as file:
             references |= {image: entry["captions"] for image, entry in json.load(file).items()}
     rows = []
     for path in sorted((SHARED / "machine").glob("*.jsonl.gz")):

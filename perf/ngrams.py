@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 
 import numpy as np
 from coco import workload
@@ -51,8 +52,8 @@ def main() -> None:
     peers = {"bleu": (Bleu(), 40), "rouge-l": (Rouge(), 40), "cider-d": (Cider(), 60)}
     seconds = {}
     for name, (scorer, bar) in peers.items():
-        seconds[name], (_, official) = measure(lambda scorer=scorer: scorer.compute_score(gts, res))
-        fast, report = measure(lambda name=name: mine(name), runs=5)
+        seconds[name], (_, official) = measure(partial(scorer.compute_score, gts, res))
+        fast, report = measure(partial(mine, name), runs=5)
         ours = [result.scores for result in report]
         difference = np.abs(np.array(ours) - np.reshape(official, (len(ours), -1))).max()
         show(f"{name} (largest difference {difference:.0e})", seconds[name], fast, bar)

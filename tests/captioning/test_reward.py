@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ WORDS = ["<end>", "<unknown>", "a", "cat", "sleeps", "on", "mats", "dog", "runs"
 NUMBERS = [[2, 7, 8, 0, 5], [2, 3, 3, 4, 5, 6], [0], [2, 9, 0, 0, 0, 0]]
 
 
-def evaluated(name: str, **options: object) -> np.ndarray:
+def evaluated(name: str, **options: Any) -> np.ndarray:
     references = [REFERENCES[key] for key in IDS]
     if name.startswith("cider"):
         options["idf"] = REFERENCES

@@ -88,3 +88,10 @@ def test_own_ratings(run: Run, folder: Path, tmp_path: Path) -> None:
     assert shown.code == 0
     assert "Kendall τc" in shown.stdout
     assert run("bench", "thumb", "--ratings", ratings, "-m", "length").code == 2
+
+
+@pytest.mark.parametrize("option", ["--resamples", "--permutations"])
+def test_a_thousand_million_draws_are_refused(run: Run, folder: Path, option: str) -> None:
+    shown = run("bench", "flickr8k-expert", "--data", folder, "-m", "length", option, 10**9)
+    assert shown.code == 2
+    assert "1000000000; give 0 to 1,000,000" in shown.stderr

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import CaplensError, CaplensWarning, InputError
+from caplens.core.errors import CaplensWarning, InputError, as_caplens_error
 from caplens.core.workspace import Workspace
 from caplens.metrics import find_metric
 from caplens.metrics.base import Result
@@ -225,10 +225,10 @@ class COCOEvalCap:
         for make, names in self.scorers:
             try:
                 score, scores = make().compute_score(gts, res)
-            except CaplensError as error:
+            except Exception as error:
                 if isinstance(error, InputError) and error.where == WHERE:
                     raise  # the captions are wrong, not the scorer
-                warnings.warn(f"{names[0]} was left out: {error}", CaplensWarning, stacklevel=2)
+                warnings.warn(f"{names[0]} was left out: {as_caplens_error(error)}", CaplensWarning, stacklevel=2)
                 continue
             for name, whole, each in zip(
                 names, *([[score], [scores]] if len(names) == 1 else [score, scores]), strict=True

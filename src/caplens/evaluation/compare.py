@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import InputError
+from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
@@ -21,7 +21,7 @@ from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.plots import Panel, Point
-from caplens.evaluation.resampling import bootstrap_sums, holm, interval, p_value, rank_clusters, swap_sums
+from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
 from caplens.evaluation.tabular import Plottable
 from caplens.metrics import canonical_name, default_metrics, find_metric
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pandas
 
 SIGNIFICANT = 0.05
-MOST_RESAMPLES = 1_000_000
 DRAWS = 1000
 DRAWS_PER_PAIR = 40
 """Holm's correction multiplies the smallest p value by the number of pairs, so more pairs need more permutations."""
@@ -246,8 +245,8 @@ def compare(
     """
     if len(systems) < 2:
         raise InputError(f"{len(systems)} system to compare", remedy="give at least two; the first is the baseline")
-    if resamples is not None and not 1 <= resamples <= MOST_RESAMPLES:
-        raise InputError(f"resamples={resamples}", remedy=f"give 1 to {MOST_RESAMPLES:,}; 1,000 is usual")
+    if resamples is not None:
+        check_draws("resamples", resamples, least=1)
     pairs = len(systems) * (len(systems) - 1) // 2
     draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     aligned = _same_rows(systems, references, images, videos)
@@ -259,11 +258,18 @@ def compare(
     }
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
     ids = next(iter(aligned.values())).ids
-    compared = {}
+    compared: dict[str, MetricComparison] = {}
+    failure: CaplensError | None = None
     for name in next(iter(reports.values())).results:
         if name not in errors:
             results = {system: report[name] for system, report in reports.items()}
-            compared[name] = _compare_one(results, ids, draws)
+            try:
+                compared[name] = _compare_one(results, ids, draws)
+            except Exception as error:
+                failure = as_caplens_error(error)
+                errors[name] = str(failure)
+    if failure is not None and not compared:
+        raise failure
     return Comparison(tuple(systems), len(ids), draws.bootstrap, draws.permutations, seed, compared, errors, reports)
 
 
@@ -308,17 +314,17 @@ def _same_rows(
 
 def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name: str) -> CaptionSet:
     """The rows of a system in the order of the baseline's ids, which must be the same ids."""
-    place = {key: row for row, key in enumerate(captions.ids)}
-    missing = [key for key in ids if key not in place]
-    extra = sorted(set(place) - set(ids))
+    row_of = {key: row for row, key in enumerate(captions.ids)}
+    missing = [key for key in ids if key not in row_of]
+    extra = sorted(set(row_of) - set(ids))
     if missing or extra:
-        one, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
+        system, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
         raise InputError(
-            f"system {one!r} has no caption for id {key!r}, which {other!r} has",
+            f"system {system!r} has no caption for id {key!r}, which {other!r} has",
             where=captions.source,
             remedy=f"compare systems on the same pictures ({len(missing) + len(extra)} ids differ)",
         )
-    return captions.take([place[key] for key in ids])
+    return captions.take([row_of[key] for key in ids])
 
 
 def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draws) -> MetricComparison:

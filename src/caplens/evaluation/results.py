@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import MissingData
+from caplens.core.errors import CaplensWarning, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
@@ -91,7 +92,11 @@ class Report(Plottable):
             drawn = bootstrap_sums(np.hstack([result.statistics[rows] for result in results]), resamples, seed)
             parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
             for result, sums in zip(results, parts, strict=True):
-                found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+                try:
+                    found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+                except Exception as error:  # a score without an interval is still a score
+                    note = f"{result.name} has no interval: {as_caplens_error(error)}"
+                    warnings.warn(note, CaplensWarning, stacklevel=4)
         return {result.name: found[result.name] for result in self if result.name in found}
 
     def table(self) -> Table:
