@@ -1,6 +1,6 @@
 """InfoMetIC+: scoring captions of pictures that were looked at before, and one step of its training.
 
-    python perf/infometic.py CAPTIONS IMAGES [PICTURES]
+    python -m perf.infometic CAPTIONS IMAGES [PICTURES]
 
 CAPTIONS is a file with splits as `caplens train` reads it (flickr8k_captions.json), IMAGES its folder of pictures; the
 test split's first PICTURES (1000) with five captions each are scored. The first run looks at the pictures and keeps
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measure import measure, show
+from perf.measure import measure, show
 
 import caplens
 from caplens.core.captions import CaptionSet

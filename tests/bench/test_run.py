@@ -302,6 +302,7 @@ def test_the_figure_in_print_is_on_the_scale_of_the_column() -> None:
     row = Measurement(
         figure=figure,
         metric="rouge-l",
+        label="rouge-l",
         estimate=Estimate(0.3007, float("nan"), float("nan")),
         used=1,
         comparisons=(Comparison(shares, 0.0217), Comparison(points, 0.07)),

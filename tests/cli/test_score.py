@@ -145,3 +145,30 @@ def test_another_format_is_alone_on_standard_output(run: Run, name: str, first: 
     assert shown.stdout.startswith(first)
     assert "bleu-4|" not in shown.stdout
     assert "bleu-4|" in shown.stderr
+
+
+def test_several_captions_per_picture(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "beams.csv"
+    path.write_text("image_id,caption,references\n7,a dog,a dog|dogs\n8,cat,the cat\n7,a hound,a dog|dogs\n")
+    refused = run("score", path, "-m", "rouge-l")
+    assert refused.code == 2
+    assert "--several" in refused.stderr
+    shown = run("score", path, "-m", "rouge-l,length", "--several", "--json", tmp_path / "out.json")
+    assert shown.stdout.splitlines()[0].split() == [
+        "metric",
+        "scale",
+        "mean",
+        "95",
+        "%",
+        "interval",
+        "first",
+        "best",
+        "of",
+        "k",
+        "oracle",
+    ]
+    assert json.loads((tmp_path / "out.json").read_text())["groups"] == ["7", "8", "7"]
+    chosen = run("score", path, "-m", "rouge-l,length", "--several", "--choose-by", "length", "--json", "-")
+    assert json.loads(chosen.stdout)["several"]["chosen_by"] == "length"
+    compared = run("compare", path, path, "-m", "rouge-l", "--several")
+    assert "2 pictures, each with the mean of its captions" in compared.stdout

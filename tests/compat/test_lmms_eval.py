@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from caplens.core.errors import CaplensError
 from caplens.readers.media import BytesMedia
 
 CANDIDATES = ["a cat on a mat", "two dogs run", ""]
-DOCUMENTS = [
+DOCUMENTS: list[dict[str, Any]] = [
     {"question_id": "1.jpg", "answer": ["a cat on the mat", "the cat"]},
     {"question_id": "2.jpg", "answer": ["two dogs"]},
     {"question_id": "3.jpg", "answer": "one bird flies"},
@@ -43,7 +44,7 @@ def test_pictures_of_documents() -> None:
     assert (item["caption"], item["references"]) == ("a dog", None)
     assert isinstance(item["image"], BytesMedia)
     with Image.open(item["image"].open()) as stored:
-        assert np.array_equal(stored, picture)
+        assert np.array_equal(np.asarray(stored), np.asarray(picture))
 
 
 def test_mistakes() -> None:

@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_wandb(report: caplens.Report, tmp_path: Path, monkeypatch: pytest.Monke
     assert wandb.run is None  # one of its own, and closed
     wandb.teardown()  # its service writes behind our back until it ends
     (stored,) = tmp_path.rglob("*.wandb")
-    logged, settings = {}, {}
+    logged: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for data in chunks(stored.read_bytes()):
         record = records.Record()
         record.ParseFromString(data)

@@ -35,7 +35,9 @@ class Pictures(Metric):
     name, needs, paper, summary = "pictures", frozenset({"image"}), "", ""
 
     def statistics(self, work: Workspace) -> Statistics:
-        return Statistics(np.array([[float(len(read_media(picture)))] for picture in work.captions.images or ()]))
+        return Statistics(
+            np.array([[float(len(read_media(picture)))] for picture in work.captions.images or () if picture])
+        )
 
 
 def of(name: str, rows: slice = slice(None)) -> float:

@@ -33,7 +33,7 @@ def intervals(axis: Any) -> list[tuple[float, ...]]:
 
 def test_a_report() -> None:
     report = caplens.evaluate(CANDIDATES, REFERENCES, metrics=["bleu-1", "rouge-l", "length"])
-    figure = report.plot()
+    figure: Any = report.plot()
     (percents, others) = content(figure)
     assert percents == (
         "score ×100, 95 % interval",
@@ -47,7 +47,7 @@ def test_a_report() -> None:
 def test_a_comparison_has_a_panel_per_metric_and_lines_between_ranks() -> None:
     systems = {"poor": ["x"] * 60, "good": CANDIDATES * 20, "same": CANDIDATES * 20}
     found = caplens.compare(systems, REFERENCES * 20, metrics=["rouge-l", "bleu-1"], resamples=200)
-    figure = found.plot()
+    figure: Any = found.plot()
     for (title, numbers), metric in zip(content(figure), found.metrics.values(), strict=True):
         assert title == f"{metric.name} ×100"
         assert list(numbers) == ["good", "same", "poor"]

@@ -47,6 +47,8 @@ class Measurement:
 
     figure: AgreementStatistic
     metric: str
+    label: str
+    """What tables call the metric: its name, and the encoder where it is not the paper's."""
     estimate: Estimate
     used: int
     """Rows or pairs that could be scored, of `figure.count`."""
@@ -97,13 +99,13 @@ class Measurement:
 
     def point(self) -> Point:
         """Return it for a plot, on the scale that it is shown on."""
-        scale, found = self.figure.scale, self.estimate
-        return Point(self.metric, scale * found.value, (scale * found.low, scale * found.high), self.cluster)
+        found = self.estimate
+        return Point(self.metric, found.value, (found.low, found.high), self.cluster).times(self.figure.scale)
 
     def cells(self) -> list[str]:
         """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
         return [
-            self.metric,
+            self.label,
             self.shown(self.estimate.value),
             self.interval,
             "" if self.cluster is None else str(self.cluster),
@@ -313,7 +315,8 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
             progress(f"{title}: {metric.name}", trial_number * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
-            if "image" in metric.needs and captions.images is None and captions.videos is None:
+            lost = report.rating_set.files and captions.images is None and captions.videos is None
+            if "image" in metric.needs and lost:  # of a user's own ratings, the metric itself says what to give
                 report.skipped[metric.name] = (
                     f"it looks at pictures, and of this set's none is in the --data folders ({report.rating_set.home})"
                 )
@@ -348,6 +351,7 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
+                label=scored.metric.label,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
                 comparisons=tuple(comparisons),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.errors import InputError, MetricNote
 from caplens.core.progress import silent
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
@@ -201,7 +201,7 @@ class Reward:
         if metric.name not in self._noted:  # what holds for all batches is said with the first
             self._noted.add(metric.name)
             for note in statistics.notes:
-                warnings.warn(f"{metric.name}: {note}", CaplensWarning, stacklevel=3)
+                warnings.warn(MetricNote(metric.name, note), stacklevel=3)
         return metric.scores(statistics.rows)
 
 

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from caplens.core.errors import CaplensWarning, InputError
@@ -107,6 +107,10 @@ class CaptionSet:
             self.source,
             pick(self.groups),
         )
+
+    def named(self, ids: list[str]) -> CaptionSet:
+        """The same captions under other ids, one per picture."""
+        return replace(self, ids=ids, groups=None)
 
     @classmethod
     def of(

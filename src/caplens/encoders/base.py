@@ -55,6 +55,8 @@ class Encoder(ABC):
     """How pictures are brought to size, in words that go into the cache key."""
     prompt: str = ""
     """What stands before a caption when nothing else is asked for."""
+    english_only: bool = True
+    """Whether it understands English alone; captions in other languages then get a note."""
     image_batch: int = 16
     scale: float = 100.0
     """1/τ: what its contrastive training multiplied cosines with at the end; 100 for CLIP."""

@@ -29,6 +29,11 @@ class Point:
     rank: int | None = None
     """Its cluster; a line is drawn where a new one begins."""
 
+    def times(self, scale: float) -> Point:
+        """Return the same on another scale."""
+        bounds = None if self.interval is None else (scale * self.interval[0], scale * self.interval[1])
+        return Point(self.label, scale * self.value, bounds, self.rank)
+
 
 @dataclass(frozen=True)
 class Panel:

@@ -47,6 +47,8 @@ def render(report: Report, title: str) -> str:
         views=data["views"],
         metrics=_metric_views(report),
         errors=report.errors,
+        several=None if report.captions.groups is None else report.several(),
+        show=show_number,
         histogram_width=WIDTH,
         histogram_height=HEIGHT,
     )
@@ -99,7 +101,7 @@ def _metric_views(report: Report) -> list[dict[str, Any]]:
         finite = result.scores[np.isfinite(result.scores)]
         views.append(
             {
-                "name": result.name,
+                "name": metric.label,
                 "summary": metric.summary,
                 "paper": metric.paper,
                 "score": show_number(result.score, metric.shown_as_percent),
@@ -134,7 +136,7 @@ def _data(report: Report, rows: list[int]) -> dict[str, Any]:
         "pictures": {str(position[row]): address for row, address in pictures.items()},
         "metrics": [
             {
-                "name": result.name,
+                "name": result.metric.label,
                 "percent": result.metric.shown_as_percent,
                 "higherIsBetter": result.metric.higher_is_better,
                 "scores": [_rounded(score) for score in result.scores[rows].tolist()],
@@ -151,7 +153,7 @@ def _views(report: Report, order: list[int], position: dict[int, int]) -> list[d
     sources: dict[str, Sequence[AnyDetails]] = {}
     if report.captions.references is not None and not ALIGNING.isdisjoint(report.results):
         sources["the references"] = ReferenceSupport(report.captions, order, _graphs(report))
-    sources |= {result.name: result.details for result in report if result.details is not None}
+    sources |= {result.metric.label: result.details for result in report if result.details is not None}
     return [{"name": name, **_details(details, order, position, len(sources))} for name, details in sources.items()]
 
 

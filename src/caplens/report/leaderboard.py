@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from caplens.core.tables import show_interval, show_number, show_p
+from caplens.core.tables import show_interval, show_number
 from caplens.evaluation.compare import SIGNIFICANT, Comparison, MetricComparison, SystemScore
 from caplens.report.html import fill
 from caplens.report.sample import TEXT_BUDGET, shorten
@@ -47,7 +47,7 @@ def _cell(comparison: Comparison, metric: MetricComparison, system: SystemScore)
     against = "baseline"
     if difference is not None:
         value = difference.value * (100 if metric.shown_as_percent else 1)
-        p = show_p(difference.p_holm, comparison.permutations)
+        p = comparison.show_p(difference)
         against = f"{value:+.2f}, p {p if p[0] in '<≤' else '= ' + p}"
     return {
         "value": system.score if metric.higher_is_better else -system.score,
@@ -80,7 +80,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "pictures": {str(position[row]): address for row, address in pictures.items()},
         "metrics": [
             {
-                "name": name,
+                "name": metric.label,
                 "percent": metric.shown_as_percent,
                 "higherIsBetter": metric.higher_is_better,
                 "scores": [[_rounded(value) for value in system[rows].tolist()] for system in scores[name]],

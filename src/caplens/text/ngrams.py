@@ -120,6 +120,15 @@ def corpus_of(work: Workspace, tokenizer: Tokenizer) -> Corpus:
     def make() -> Corpus:
         captions = work.captions
         references = captions.references if captions.references is not None else [()] * len(captions)
-        return Corpus.of(captions.candidates, references, tokenizer)
+        if captions.groups is None:
+            return Corpus.of(captions.candidates, references, tokenizer)
+        # A picture with several captions is one document of the idf, however many they are.
+        place: dict[tuple[str, ...], int] = {}
+        rows = [
+            place.setdefault((group, *texts), len(place))
+            for group, texts in zip(captions.groups, references, strict=True)
+        ]
+        index = ReferenceIndex([texts for _, *texts in place], tokenizer)
+        return Corpus(index, Candidates(index.kernel, captions.candidates, np.array(rows)))
 
     return work.get_or_compute(("corpus", tokenizer), make)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from caplens.core.captions import CaptionSet
 from caplens.core.details import Details, LazyDetails, Missing, Region, Word
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats
@@ -24,7 +25,7 @@ from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Resources, Statistics, register
 from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles, percentiles_of, percentiles_path
 from caplens.storage.weights import find, model_digest
-from caplens.text.language import UNTRUSTED, looks_english
+from caplens.text.language import UNTRUSTED, foreign_note, looks_english
 from caplens.text.wordnet import WORDNET
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class RegionMetric(VisualMetric):
     """A metric over the regions of a picture and the words of a caption."""
 
     regions: str
-    english_only = True
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        return foreign_note(captions.candidates)  # whatever the encoder understands, the tagger knows English
 
     def proposer(self) -> Proposer:
         """Where regions come from."""
