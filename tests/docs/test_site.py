@@ -40,7 +40,7 @@ def test_every_metric_has_a_page_with_every_section(name: str) -> None:
 def test_every_option_is_on_the_page_with_its_default(name: str) -> None:
     metric = find_metric(name)
     rows = docs_tables.page_of(name).read_text("utf-8")
-    defaults = docs_tables.option_defaults(metric)
+    defaults = metric.option_defaults()
     assert defaults.keys() == metric.options()
     for option, default in defaults.items():
         shown = f"`{default!r}`".replace("'", '"')
