@@ -14,6 +14,7 @@ from tools import docs_extras, docs_tables
 import caplens
 from caplens.cli import main
 from caplens.metrics import find_metric, known_metrics
+from caplens.metrics.option_meanings import option_meanings
 from caplens.vision import fetch, images, video
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ def test_every_option_is_on_the_page_with_its_default(name: str) -> None:
     for option, default in defaults.items():
         shown = f"`{default!r}`".replace("'", '"')
         assert f"| `{option}` | {shown} |" in rows, REFRESH
-        assert docs_tables.option_meanings(metric)[option]
+        assert option_meanings(metric)[option]
 
 
 @pages
