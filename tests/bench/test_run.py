@@ -19,7 +19,7 @@ from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Published, compare, look_up
 from caplens.bench.run import BenchReport, Measurement, run
 from caplens.bench.statistics import RatingStatistic
-from caplens.core.errors import CaplensError, InputError
+from caplens.core.errors import CaplensError, InputError, UnexpectedError
 from caplens.core.workspace import Workspace
 from caplens.metrics.base import Metric, Statistics
 
@@ -107,7 +107,7 @@ def test_a_second_run_computes_no_figure_either(data: DataFolders, monkeypatch: 
     monkeypatch.setattr(agreement, "correlate_swapped", refuse)
     second = measure(data, Counting(), Overlap())
     assert first.to_dict() == second.to_dict()
-    with pytest.raises(AssertionError):
+    with pytest.raises(UnexpectedError, match="computed again"):
         measure(data, Counting(), Overlap(), seed=2)
 
 
@@ -285,7 +285,9 @@ def test_the_figure_in_print_is_on_the_scale_of_the_column() -> None:
     points = Published(30.0, "one", 0.1, "", 100, "")
     shares = Published(0.279, "two", 0.02, "", 1, "")
     rows = np.zeros(1, np.int64)
-    figure = RatingStatistic(key="tau-b", kind="tau-b", rows=rows, ratings=np.zeros(1), units=rows, scale=100)
+    figure = RatingStatistic(
+        key="tau-b", kind="tau-b", rows=rows, ratings=np.zeros(1), units=np.zeros(1, np.int32), scale=100
+    )
     row = Measurement(
         figure=figure,
         metric="rouge-l",

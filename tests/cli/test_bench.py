@@ -90,6 +90,13 @@ def test_own_ratings(run: Run, folder: Path, tmp_path: Path) -> None:
     assert run("bench", "thumb", "--ratings", ratings, "-m", "length").code == 2
 
 
+@pytest.mark.parametrize("option", ["--resamples", "--permutations"])
+def test_a_thousand_million_draws_are_refused(run: Run, folder: Path, option: str) -> None:
+    shown = run("bench", "flickr8k-expert", "--data", folder, "-m", "length", option, 10**9)
+    assert shown.code == 2
+    assert "1000000000; give 0 to 1,000,000" in shown.stderr
+
+
 def test_own_ratings_without_captions_or_metrics_say_what_to_give(run: Run, folder: Path, tmp_path: Path) -> None:
     """It spoke of --data folders, or of columns that no file of ratings has; and a line for every metric."""
     ratings = tmp_path / "ratings.csv"

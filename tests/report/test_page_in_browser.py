@@ -197,14 +197,8 @@ def test_words_and_regions_are_linked_in_the_report_too(browser: Any, tmp_path: 
     assert browser.get_log("browser") == []
 
 
-def test_nothing_is_wider_than_a_phone(page: Any) -> None:
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    )
-    try:
-        assert page.execute_script("return document.documentElement.scrollWidth") <= 360
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_nothing_is_wider_than_a_phone(page: Any, phone_width: int) -> None:
+    assert page.execute_script("return document.documentElement.scrollWidth") <= phone_width
 
 
 def test_an_empty_report_opens_without_errors(browser: Any, tmp_path: Path) -> None:

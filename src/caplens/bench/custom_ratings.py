@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.bench.agreement import Correlation
 from caplens.bench.base import RatingSet, Task, number_units
 from caplens.bench.data import DataFolders
-from caplens.bench.statistics import AgreementStatistic, PairStatistic, RatingStatistic
+from caplens.bench.statistics import PairStatistic, rating_statistics
 from caplens.core.captions import CaptionSet, media_name
 from caplens.core.errors import InputError
 from caplens.readers import read
@@ -81,18 +80,9 @@ class OwnRatings(RatingSet):
             ratings.append(judgment.number())
             rows.append(row_of[judgment.id])
         units, count = number_units(_image(captions, row) for row in rows)
-        kinds: tuple[Correlation, ...] = ("tau-c", "tau-b", "spearman", "pearson")
-        figures: list[AgreementStatistic] = [
-            RatingStatistic(
-                key=kind,
-                kind=kind,
-                headline=kind == "tau-c",
-                rows=np.array(rows, dtype=np.intp),
-                ratings=np.array(ratings),
-                units=units,
-            )
-            for kind in kinds
-        ]
+        figures = rating_statistics(
+            ("tau-c", "tau-b", "spearman", "pearson"), np.array(rows, dtype=np.intp), np.array(ratings), units
+        )
         return Task([captions], count, figures, f"ratings:{len(ratings)}", sources=(self.ratings,))
 
     def _preferred(self, judgments: list[_Judgment]) -> Task:

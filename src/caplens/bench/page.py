@@ -130,8 +130,8 @@ def _row_view(row: Measurement) -> dict[str, Any]:
 def _systems(part: SetReport) -> list[dict[str, Any]]:
     """Corpus scores, one row per captioning system; metrics are on their own scales, so they stand side by side."""
     systems = [figure for figure in part.task.figures if isinstance(figure, CorpusStatistic)]
-    found = {(row.figure.key, row.metric): _row_view(row) for row in part.measured}
-    return [{"name": figure.key, "cells": [found[figure.key, name] for name in part.scored]} for figure in systems]
+    views = {(row.figure.key, row.metric): _row_view(row) for row in part.measured}
+    return [{"name": figure.key, "cells": [views[figure.key, name] for name in part.scored]} for figure in systems]
 
 
 def _curve(part: SetReport) -> str:
@@ -155,14 +155,14 @@ def _categories(part: SetReport) -> str:
 
 def _lines(part: SetReport, figures: list[AgreementStatistic]) -> list[Line]:
     """One line per metric, best at the last point first, as many as can be told apart."""
-    found = {(row.figure.key, row.metric): row for row in part.measured}
+    measured = {(row.figure.key, row.metric): row for row in part.measured}
     order = [row.metric for row in part.of(figures[-1].key) if np.isfinite(row.estimate.value)][:MOST_LINES]
     return [
         Line(
             part.scored[name].metric.label,
-            [found[figure.key, name].estimate.value * figure.scale for figure in figures],
-            [found[figure.key, name].estimate.low * figure.scale for figure in figures],
-            [found[figure.key, name].estimate.high * figure.scale for figure in figures],
+            [measured[figure.key, name].estimate.value * figure.scale for figure in figures],
+            [measured[figure.key, name].estimate.low * figure.scale for figure in figures],
+            [measured[figure.key, name].estimate.high * figure.scale for figure in figures],
         )
         for name in order
     ]

@@ -17,13 +17,13 @@ from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Status
 from caplens.bench.score_store import stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
-from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.errors import CaplensError, InputError, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.evaluation.resampling import Ints, Masks, as_extreme, p_value, rank_clusters
+from caplens.evaluation.resampling import Ints, Masks, as_extreme, check_draws, p_value, rank_clusters
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
@@ -200,7 +200,7 @@ class BenchReport(Tabular):
 
     sets: list[SetReport]
     missing: dict[str, str]
-    """Set to reason, for sets whose files are not here."""
+    """Set to reason, for sets that could not be run: most often, their files are not here."""
     resamples: int
     permutations: int
     seed: int
@@ -223,9 +223,9 @@ class BenchReport(Tabular):
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per set, figure and metric, as numbers."""
         pandas = require("pandas", purpose="to_pandas")
-        wanted = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
+        columns = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
         rows = [(part.rating_set.name, row.to_dict()) for part in self.sets for row in part.measured]
-        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in wanted}} for name, entry in rows])
+        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in columns}} for name, entry in rows])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -259,22 +259,31 @@ def run(
 ) -> BenchReport:
     """Measure metrics on sets.
 
-    A set whose files are missing and a metric that cannot run on a set are listed with the reason; nothing else is
-    lost. Scores are stored as soon as they are computed.
+    A set that cannot be read or measured and a metric that cannot run on a set are listed with the reason; nothing else
+    is lost. If no set can be run, the first reason other than missing files is raised. Scores are stored as soon as
+    they are computed.
     """
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: --metrics cider-d,meteor or --metrics all")
+    check_draws("resamples", resamples)
+    check_draws("permutations", permutations)
     reports, missing = [], {}
+    failure: CaplensError | None = None
     for rating_set in sets:
         try:
             task = rating_set.load(data)
-        except MissingData as error:
-            missing[rating_set.name] = str(error)
+            report = SetReport(rating_set, task)
+            _score(report, metrics, progress)
+            _measure(report, resamples, permutations, seed, progress)
+        except Exception as error:
+            reason = as_caplens_error(error)
+            missing[rating_set.name] = str(reason)
+            if not isinstance(reason, MissingData):
+                failure = failure or reason
             continue
-        report = SetReport(rating_set, task)
-        _score(report, metrics, progress)
-        _measure(report, resamples, permutations, seed, progress)
         reports.append(report)
+    if failure is not None and not reports:
+        raise failure
     return BenchReport(reports, missing, resamples, permutations, seed)
 
 
@@ -282,10 +291,10 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
     task, title = report.task, report.rating_set.title
     done: dict[str, list[Trial]] = {metric.name: [] for metric in metrics}
     total = len(task.trials) * len(metrics)
-    for place, captions in enumerate(task.trials):
+    for trial_number, captions in enumerate(task.trials):
         work = Workspace(captions, progress)
         for number, metric in enumerate(metrics):
-            progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
+            progress(f"{title}: {metric.name}", trial_number * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
             lost = report.rating_set.files and captions.images is None and captions.videos is None
@@ -296,8 +305,8 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
                 continue
             try:
                 done[metric.name].append(trial_scores(metric, work, task.details))
-            except CaplensError as error:
-                report.skipped[metric.name] = str(error)
+            except Exception as error:
+                report.skipped[metric.name] = str(as_caplens_error(error))
     progress(title, total, total)
     for metric in metrics:
         if metric.name in report.skipped:
@@ -318,14 +327,16 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
         rows: dict[str, Measurement] = {}
         for name, scored in report.scored.items():
             value = float(figure.resampled(scored, everything)[0])
-            found = published.compare(report.rating_set.name, figure.key, task.signature, name, scored.signature, value)
+            comparisons = published.compare(
+                report.rating_set.name, figure.key, task.signature, name, scored.signature, value
+            )
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
                 label=scored.metric.label,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
-                comparisons=tuple(found),
+                comparisons=tuple(comparisons),
                 draws=tuple(figure.per_trial(scored))
                 if isinstance(figure, PairStatistic) and len(figure.trials) > 1
                 else (),
@@ -364,12 +375,12 @@ def _ranks(
 
 def _permuted(figure: AgreementStatistic, first: Scored, second: Scored, masks: Masks, observed: float) -> Floats:
     """Differences under swaps, in batches; a test that is clearly not significant stops early (Besag and Clifford)."""
-    found: list[Floats] = []
+    differences: list[Floats] = []
     for start in range(0, len(masks), BATCH):
-        found.append(figure.swapped(first, second, masks[start : start + BATCH]))
-        if sum(int(as_extreme(batch, observed).sum()) for batch in found) >= ENOUGH:
+        differences.append(figure.swapped(first, second, masks[start : start + BATCH]))
+        if sum(int(as_extreme(batch, observed).sum()) for batch in differences) >= ENOUGH:
             break
-    return np.concatenate(found)
+    return np.concatenate(differences)
 
 
 def _number(value: float) -> float | None:

@@ -1,6 +1,7 @@
 """The command line. A verb is one file of this folder: `name.py` with a function `command`, or with a typer `app`.
 
-Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)`), 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)`), 2 bad input, 3 an error in caplens
+or in a plug-in, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import io
 import os
 import pkgutil
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from caplens.cli._show import tell
-from caplens.core.errors import CaplensError, CaplensWarning, MetricNote
+from caplens.core.errors import CaplensWarning, MetricNote, UnexpectedError, as_caplens_error
 
 __all__ = ["build_app", "main"]
 
@@ -85,6 +85,7 @@ def _every_verb(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one verb and exit with its code."""
+    _open_closed_streams()
     arguments = _bare_json_means_stdout(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets it written out
@@ -100,26 +101,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
             code = command.main(args=arguments, prog_name="caplens", standalone_mode=False)
             if code == INTERRUPTED:  # some versions of typer return it, others raise
                 _fail("interrupted", INTERRUPTED)
-        except CaplensError as error:
-            _fail(str(error), 2)
         except (KeyboardInterrupt, typer.Abort):
             _fail("interrupted", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output (head, less) has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
-        except OSError as error:
-            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 2)
         except Exception as error:
             if hasattr(error, "format_message"):  # what typer has to say about the arguments
                 _explain_usage(error)
                 sys.exit(2)
-            for line in traceback.format_exc().splitlines():
-                tell(line)
-            sys.exit(1)
+            reason = as_caplens_error(error)
+            _fail(str(reason), 3 if isinstance(reason, UnexpectedError) else 2)
         finally:
             for note, metrics in notes.items():
                 tell(f"note: {', '.join(metrics)}: {note}")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Give standard streams that are closed a place, or the next file we open gets a library's remarks into it."""
+    closed = sys.stdout is None
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdin, sys.stdout, sys.stderr = (
+        stream or open(number, mode, encoding="utf-8")  # noqa: SIM115
+        for stream, number, mode in ((sys.stdin, 0, "r"), (sys.stdout, 1, "w"), (sys.stderr, 2, "w"))
+    )
+    if closed:
+        _fail("standard output is closed; send it to a file or to /dev/null", 2)
 
 
 def _show_warning(

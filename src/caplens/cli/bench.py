@@ -125,12 +125,12 @@ def command(
 
 def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
     """The metrics asked for; all that can be made without a word, the others named with what they lack."""
-    from caplens.core.errors import MissingData
+    from caplens.core.errors import CaplensError
     from caplens.metrics import list_metrics, load_metrics
 
     if names is not None and names.strip() != "all":
         return load_metrics(split_names(names), options)
-    lacking: dict[str, MissingData] = {}
+    lacking: dict[str, CaplensError] = {}
     made = load_metrics([entry["name"] for entry in list_metrics()], options, lacking)
     for name, reason in lacking.items():
         tell(f"{name} is left out: {reason}")

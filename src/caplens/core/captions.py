@@ -176,12 +176,12 @@ class CaptionSet:
 def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str, required: bool) -> list[T | None]:
     """Order the values of a mapping by id; ids compare as text, so that 7 and "7" are the same picture."""
     by_text = {str(key): value for key, value in values.items()}
-    wanted = [str(key) for key in ids]
+    keys = [str(key) for key in ids]
     if required:
-        missing = [key for key in wanted if key not in by_text]
+        missing = [key for key in keys if key not in by_text]
         if missing:
             raise InputError(f"no {name} for {_some(missing)}", where=where, remedy=f"add {name} or drop the captions")
-        known = set(wanted)
+        known = set(keys)
         unknown = [key for key in by_text if key not in known]
         if unknown:
             warnings.warn(
@@ -189,7 +189,7 @@ def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str,
                 CaplensWarning,
                 stacklevel=3,
             )
-    return [by_text.get(key) for key in wanted]
+    return [by_text.get(key) for key in keys]
 
 
 def _number_in_groups(groups: Iterable[object]) -> list[object]:

@@ -162,11 +162,11 @@ class Encoder(ABC):
         return self._in_batches(texts, self.encode_ids)
 
     def _in_batches(self, texts: Sequence[str], work: Callable[[list[tuple[int, ...]]], Iterable[T]]) -> list[T]:
-        found: dict[tuple[int, ...], T] = {}
+        encoded: dict[tuple[int, ...], T] = {}
         keys = [tuple(self.tokenize(text)[0]) for text in texts]
         for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
-            found.update(zip(batch, work(batch), strict=True))
-        return [found[key] for key in keys]
+            encoded.update(zip(batch, work(batch), strict=True))
+        return [encoded[key] for key in keys]
 
     def truncated(self, texts: Iterable[str]) -> int:
         """How many texts are longer than the context and lose their end."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from caplens.core.captions import CaptionSet, media_name
 from caplens.core.details import Details
-from caplens.core.errors import CaplensError, InputError
+from caplens.core.errors import InputError, as_caplens_error
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
@@ -269,7 +269,11 @@ def check(
             if not looks_english(text):
                 findings.append(Finding("language", "not in English, so its words were not judged", "doubtful"))
             elif result is not None:
-                seen, probability = _by_picture(result, row, calibration, drawn)
+                try:
+                    seen, probability = _by_picture(result, row, calibration, drawn)
+                except Exception as error:  # the other texts are not lost
+                    message = f"its picture was not looked at: {as_caplens_error(error)}"
+                    seen = [Finding("no-picture", message, "doubtful")]
                 findings += seen
         rows.append(_checked(captions, row, findings, places, probability))
     signature = "" if result is None else result.signature
@@ -281,8 +285,8 @@ def _look(captions: CaptionSet, notes: list[str], progress: Progress, options: d
     """Score the texts against their pictures; where that cannot be done, say why and go on without."""
     try:  # quietly: what a metric would say of the whole set stands in the rows
         return score_captions(Workspace(captions, progress, quiet=True), [METRIC], options)
-    except CaplensError as reason:
-        notes.append(f"the pictures were not looked at: {reason}")
+    except Exception as error:
+        notes.append(f"the pictures were not looked at: {as_caplens_error(error)}")
         return None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import InputError
+from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
@@ -20,7 +20,7 @@ from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
-from caplens.evaluation.resampling import bootstrap_sums, holm, interval, p_value, rank_clusters, swap_sums
+from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
 from caplens.evaluation.several import rows_by_picture
 from caplens.evaluation.tabular import Tabular
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pandas
 
 SIGNIFICANT = 0.05
-MOST_RESAMPLES = 1_000_000
 DRAWS = 1000
 RANKING = ("rank", "system", "score", "95 % interval", "vs. first", "p (Holm)", "verdict")
 DRAWS_PER_PAIR = 40
@@ -244,8 +243,8 @@ def compare(
     """
     if len(systems) < 2:
         raise InputError(f"{len(systems)} system to compare", remedy="give at least two; the first is the baseline")
-    if resamples is not None and not 1 <= resamples <= MOST_RESAMPLES:
-        raise InputError(f"resamples={resamples}", remedy=f"give 1 to {MOST_RESAMPLES:,}; 1,000 is usual")
+    if resamples is not None:
+        check_draws("resamples", resamples, least=1)
     pairs = len(systems) * (len(systems) - 1) // 2
     draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     aligned = _same_rows(systems, references, images, videos)
@@ -258,11 +257,18 @@ def compare(
     }
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
     ids = next(iter(reports.values())).captions.ids
-    compared = {}
+    compared: dict[str, MetricComparison] = {}
+    failure: CaplensError | None = None
     for name in next(iter(reports.values())).results:
         if name not in errors:
             results = {system: report[name] for system, report in reports.items()}
-            compared[name] = _compare_one(results, ids, draws)
+            try:
+                compared[name] = _compare_one(results, ids, draws)
+            except Exception as error:
+                failure = as_caplens_error(error)
+                errors[name] = str(failure)
+    if failure is not None and not compared:
+        raise failure
     return Comparison(tuple(systems), len(ids), draws.bootstrap, draws.permutations, seed, compared, errors, reports)
 
 
@@ -325,9 +331,9 @@ def _refuse_other_pictures(
     missing = [key for key in wanted if key not in found]
     extra = sorted(set(found) - set(wanted))
     if missing or extra:
-        one, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
+        system, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
         raise InputError(
-            f"system {one!r} has no caption for id {key!r}, which {other!r} has",
+            f"system {system!r} has no caption for id {key!r}, which {other!r} has",
             where=where,
             remedy=f"compare systems on the same pictures ({len(missing) + len(extra)} ids differ)",
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.progress import Progress, silent
 from caplens.core.workspace import Workspace
 from caplens.evaluation.results import Report
@@ -42,8 +42,8 @@ def evaluate(
         strict: raise at the first picture that cannot be read instead of scoring it NaN.
         options: passed to every metric that takes them, such as ``idf=`` or ``encoder=``.
 
-    A metric that cannot run (no references, no weights) is listed in ``report.errors`` with the reason; the others are
-    not lost. If none can run, the first reason is raised.
+    A metric that cannot run (no references, no weights, a bug) is listed in ``report.errors`` with the reason; the
+    others are not lost. If none can run, the first reason is raised.
 
     >>> report = evaluate(["a cat on a mat"], [["a cat on a mat"]], metrics=["bleu-4", "rouge-l"])
     >>> report["rouge-l"].score
@@ -70,7 +70,7 @@ def score_captions(
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
     loaded = [metric for metric in metrics if isinstance(metric, Metric)]
     names = expand_groups([name for name in metrics if isinstance(name, str)], work.captions)
-    missing: dict[str, MissingData] = {}
+    missing: dict[str, CaplensError] = {}
     loaded += load_metrics(names, dict(options or {}), missing)
 
     report = Report(work.captions)
@@ -85,11 +85,12 @@ def score_captions(
     for metric in loaded:
         try:
             report.add(metric.result(work))
-        except CaplensError as error:
+        except Exception as error:
+            reason = as_caplens_error(error)
             if work.strict:
-                raise
-            report.errors[metric.name] = str(error)
-            first = first or error
+                raise reason from reason.__cause__
+            report.errors[metric.name] = str(reason)
+            first = first or reason
     if first is not None and not report.results:
         raise first
     return report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import CaplensWarning, InputError, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
+from caplens.evaluation.destinations import log_report
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, interval
 from caplens.evaluation.several import Pictures, SeveralSummary, Which, chosen_rows, reduce_result
@@ -93,7 +95,11 @@ class Report(Tabular):
             drawn = bootstrap_sums(np.hstack([result.statistics[rows] for result in results]), resamples, seed)
             parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
             for result, sums in zip(results, parts, strict=True):
-                found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+                try:
+                    found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+                except Exception as error:  # a score without an interval is still a score
+                    note = f"{result.name} has no interval: {as_caplens_error(error)}"
+                    warnings.warn(note, CaplensWarning, stacklevel=4)
         return {result.name: found[result.name] for result in self if result.name in found}
 
     def table(self) -> Table:
@@ -213,6 +219,17 @@ class Report(Tabular):
     def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write one self-contained page."""
         write_atomically(path, render_page(self, title or Path(path).stem))
+
+    def log_to(self, destination: str, *, prefix: str = "", step: int | None = None, **options: Any) -> Any:
+        """Log scores, signatures, the captions and the page to "wandb", "mlflow" or "tensorboard".
+
+        Args:
+            destination: the tool; wandb and mlflow log to the run under way, or to one of its own.
+            prefix: put before every name, such as ``"validation/"``.
+            step: the step of the training that was judged.
+            options: of `wandb.init` or `mlflow.start_run`; for tensorboard, ``folder``.
+        """
+        return log_report(destination, self, prefix, step, **options)
 
 
 def _plain(value: float) -> float | None:

@@ -93,9 +93,9 @@ class VisualMetric(Metric):
 
     def distinct_texts(self, work: Workspace, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.int64]]:
         """A vector per distinct text, and the number of every text among them: rating sets repeat theirs."""
-        place: dict[str, int] = {}
-        which = np.array([place.setdefault(text, len(place)) for text in texts], np.int64)
-        return self.text_vectors(work, list(place)), which
+        row_of: dict[str, int] = {}
+        which = np.array([row_of.setdefault(text, len(row_of)) for text in texts], np.int64)
+        return self.text_vectors(work, list(row_of)), which
 
     def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors per text."""

@@ -174,13 +174,15 @@ class Metric(ABC):
         """Score every caption of the workspace."""
         self.check(work.captions)
         statistics = self.statistics(work)
-        rows = statistics.rows
+        rows, failures = _finite_rows(statistics, len(work.captions))
         foreign = self.language_note(work.captions)
         notes = statistics.notes if foreign is None else (*statistics.notes, foreign)
         if not work.quiet:
             for note in notes:
                 warnings.warn(MetricNote(self.name, note), stacklevel=2)
         scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
+        if scores.shape != (len(rows),):
+            raise ValueError(f"scores of shape {scores.shape} for {len(rows)} captions")
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
         usable = rows[~np.isnan(rows).any(axis=1)]
         score = float(self.corpus(usable.sum(axis=0), len(usable))) if len(usable) else float("nan")
@@ -194,7 +196,7 @@ class Metric(ABC):
             metric=self,
             details=statistics.details,
             notes=notes,
-            failures=statistics.failures,
+            failures=failures,
         )
 
     @classmethod
@@ -215,6 +217,22 @@ class Metric(ABC):
     def options(cls) -> frozenset[str]:
         """Names of the keyword arguments this metric takes."""
         return frozenset(cls.option_defaults())
+
+
+def _finite_rows(statistics: Statistics, captions: int) -> tuple[Floats, Mapping[int, str]]:
+    """Return the rows, and why some are NaN: no caption goes without a score and without a reason."""
+    rows = statistics.rows
+    if rows.ndim != 2 or len(rows) != captions:
+        raise ValueError(f"statistics of shape {rows.shape} for {captions} captions")
+    if statistics.details is not None and len(statistics.details) != captions:
+        raise ValueError(f"{len(statistics.details)} details for {captions} captions")
+    broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    new = [row for row in broken.tolist() if row not in statistics.failures]
+    if not new:
+        return rows, statistics.failures
+    rows = rows.copy()
+    rows[new] = np.nan
+    return rows, {**statistics.failures, **dict.fromkeys(new, "its score is not a finite number")}
 
 
 _REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

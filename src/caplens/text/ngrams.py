@@ -99,8 +99,8 @@ class Corpus:
     def repetitions(self, whole_tokens: bool) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """Per pair the sum of log f(w) of CIDEr-R's eq. 6; per candidate its distinct words and all its words."""
         if whole_tokens not in self._repetitions:
-            made = self.candidates.repetitions(self.references.word_runs(whole_tokens))
-            self._repetitions[whole_tokens] = made
+            repetitions = self.candidates.repetitions(self.references.word_runs(whole_tokens))
+            self._repetitions[whole_tokens] = repetitions
         return self._repetitions[whole_tokens]
 
     @property

@@ -5,7 +5,7 @@
   const find = (id) => document.getElementById(id);
   if (!find("list")) return;
 
-  const { make, highlighted } = caplensDetails;
+  const { highlighted } = caplensDetails;
   const shown = (metric, score) => metric.percent ? (score * 100).toFixed(2) : score.toFixed(3);
   const scale = (metric) => metric.percent ? 100 : 1;
 
