@@ -117,7 +117,7 @@ def test_sarif_has_what_the_standard_asks_for(run: Run, tmp_path: Path, monkeypa
     (pages / "ä, b.html").write_text('<html>\n<img src="a.png" alt="IMG_1.png">\n<img src="a.png">\n</html>', "utf-8")
     Path("alt.csv").write_text("id,alt\n1,a red bus\n2,IMG_2.png\n")
     Path("alt.json").write_text('[{"id": 1, "alt": "IMG_2.png"}]')
-    places = {}
+    places: dict[str, list[int | None]] = {}
     for given in ("site", "alt.csv", "alt.json"):
         assert run("check", given, "--sarif", "out.sarif").code == 0
         log = json.loads(Path("out.sarif").read_text())
