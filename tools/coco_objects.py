@@ -85,17 +85,15 @@ def main() -> None:
     net = WordNet(weights.require(WORDNET))
     lines, index = net._noun_lines, net._index["noun"]
 
-    def sense(word: str, number: int) -> int:
-        fields = index[word.replace(" ", "_")].split()
-        return int(fields[-int(fields[2]) :][number - 1]) * len(PARTS)
-
     names = [name.strip() for name in NAMES.split(",")]
     owner = {word.strip(): name for name, words in EVERYDAY.items() for word in words.split(",")}
     owner |= {name: name for name in names}
-    roots: dict[int, str] = {}
-    for name in names:
-        chosen = SENSES.get(name, ((name, 1),))
-        roots |= {sense(word, number): name for word, number in chosen if word.replace(" ", "_") in index}
+
+    def sense(word: str, number: int) -> int | None:
+        fields = index.get(word.replace(" ", "_"), "").split()
+        return int(fields[-int(fields[2]) :][number - 1]) * len(PARTS) if fields else None
+
+    roots = {sense(*chosen): name for name in names for chosen in SENSES.get(name, ((name, 1),))}
     for entry in index:
         word = entry.replace("_", " ")
         first = net.first(word)

@@ -38,7 +38,7 @@ class Task:
     """Everything about the protocol that changes a figure."""
     notes: tuple[str, ...] = ()
     details: bool = False
-    """Whether the figures read the metrics' details, so that only metrics that explain can be measured."""
+    """Whether some figures read the metrics' details, so that only metrics that explain can be measured by these."""
     sources: tuple[Path, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Things that are in the picture whatever its references say: outlined by people, or found by the detector."""
+"""What metrics of hallucination share: what is in a picture, from outlines that people drew or from a detector."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import PurePath
 from caplens.core.captions import CaptionSet, media_name
 from caplens.core.errors import InputError, MissingData
 from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Resources
 from caplens.readers.instances import read_instances
 from caplens.storage import weights
 from caplens.storage.digests import content_digest
@@ -27,7 +29,51 @@ class SeenObjects:
     failures: dict[int, str] = field(default_factory=dict)
 
 
-def seen_objects(work: Workspace, annotations: str | os.PathLike[str] | None, detector: bool) -> SeenObjects:
+class ObjectMetric(Metric):
+    """A metric that asks whether what a caption names is in the picture.
+
+    Args:
+        annotations: COCO's instance annotations (`instances_val2014.json`), whose objects count as well.
+        detector: whether what the object detector finds in the picture counts as well.
+    """
+
+    needs = frozenset()
+    optional_inputs = frozenset({"references", "image"})
+    english_only = True
+
+    def __init__(self, *, annotations: str | os.PathLike[str] | None = None, detector: bool = False) -> None:
+        self.annotations = None if annotations is None else options.path("annotations", annotations, "file")
+        self.detector = options.flag("detector", detector)
+
+    @classmethod
+    def takes(cls, captions: CaptionSet) -> bool:
+        return captions.references is not None
+
+    def check(self, captions: CaptionSet) -> None:
+        if captions.references is None and self.annotations is None and not self.detector:
+            raise MissingData(
+                f"{self.name} must know what is in the picture: give references, annotations=FILE (COCO's instances), "
+                "or detector=true with pictures"
+            )
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        parts = []
+        if self.annotations is not None:
+            parts.append(("annotations", content_digest(self.annotations)[:12]))
+        if self.detector:
+            parts.append(("detector", f"{DETECTOR}-{SURE:g}"))
+        return tuple(parts)
+
+    def resources(self) -> Resources:
+        outlines = {} if self.annotations is None else {"annotations": content_digest(self.annotations)}
+        return {**outlines, **({"detector": weights.model_digest(DETECTOR)} if self.detector else {})}
+
+    def seen(self, work: Workspace) -> SeenObjects:
+        """Return what is in the picture of every caption, whatever its references say."""
+        return _seen_objects(work, self.annotations, self.detector)
+
+
+def _seen_objects(work: Workspace, annotations: str | os.PathLike[str] | None, detector: bool) -> SeenObjects:
     """Return what annotations and the detector say; nothing without either."""
     captions = work.captions
     seen = SeenObjects([frozenset()] * len(captions))

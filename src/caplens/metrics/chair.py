@@ -7,75 +7,44 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, Word
-from caplens.core.errors import MissingData
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
-from caplens.metrics._seen_objects import DETECTOR, SURE, seen_objects
-from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
+from caplens.metrics._seen_objects import ObjectMetric
+from caplens.metrics.base import Resources, Statistics, reference_counts, register
 from caplens.readers.source import Source
-from caplens.storage import weights
 from caplens.storage.digests import content_digest
 from caplens.text.coco_objects import CocoObjects, Mention, coco_objects
 from caplens.text.words import split_words
 
 
-class Chair(Metric):
+class Chair(ObjectMetric):
     """What both scores are made of: the COCO objects of a caption, and which of them nothing vouches for.
 
     Args:
         synonyms: a file with an object a line, its name first and then its synonyms, such as the authors' own
             `synonyms.txt`; by default caplens's table.
-        annotations: COCO's instance annotations (`instances_val2014.json`), whose objects count as well.
-        detector: whether what the object detector finds in the picture counts as well.
     """
 
-    needs = frozenset()
-    optional_inputs = frozenset({"references", "image"})
     paper = "Rohrbach et al. 2018, EMNLP"
     higher_is_better = False
-    english_only = True
 
-    def __init__(
-        self,
-        *,
-        synonyms: str | os.PathLike[str] | None = None,
-        annotations: str | os.PathLike[str] | None = None,
-        detector: bool = False,
-    ) -> None:
+    def __init__(self, *, synonyms: str | os.PathLike[str] | None = None, **seen: Any) -> None:
+        super().__init__(**seen)
         self.synonyms = None if synonyms is None else options.path("synonyms", synonyms, "file of synonyms")
-        self.annotations = None if annotations is None else options.path("annotations", annotations, "file")
-        self.detector = options.flag("detector", detector)
-
-    @classmethod
-    def takes(cls, captions: CaptionSet) -> bool:
-        return captions.references is not None
-
-    def check(self, captions: CaptionSet) -> None:
-        if captions.references is None and self.annotations is None and not self.detector:
-            raise MissingData(
-                f"{self.name} must know what is in the picture: give references, annotations=FILE (COCO's instances), "
-                "or detector=true with pictures"
-            )
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
-        parts = [("synonyms", "caplens" if self.synonyms is None else content_digest(self.synonyms)[:12])]
-        if self.annotations is not None:
-            parts.append(("annotations", content_digest(self.annotations)[:12]))
-        if self.detector:
-            parts.append(("detector", f"{DETECTOR}-{SURE:g}"))
-        return tuple(parts)
+        table = "caplens" if self.synonyms is None else content_digest(self.synonyms)[:12]
+        return (("synonyms", table), *super().signature_parts())
 
     def resources(self) -> Resources:
-        files = {"synonyms": self.synonyms, "annotations": self.annotations}
-        digests = {name: content_digest(path) for name, path in files.items() if path is not None}
-        return {**digests, **({"detector": weights.model_digest(DETECTOR)} if self.detector else {})}
+        own = {} if self.synonyms is None else {"synonyms": content_digest(self.synonyms)}
+        return {**own, **super().resources()}
 
     def statistics(self, work: Workspace) -> Statistics:
         """Count per caption the objects that are not there, all objects, and 1 where one of them is not there."""
@@ -83,7 +52,7 @@ class Chair(Metric):
         references = captions.references or [[]] * len(captions)
         table = coco_objects() if self.synonyms is None else _read_synonyms(self.synonyms)
         named = functools.cache(lambda text: frozenset(name for *_, name in table.mentions(split_words(text))))
-        seen = seen_objects(work, self.annotations, self.detector)
+        seen = self.seen(work)
         rows, details = np.zeros((len(captions), 3)), list[AnyDetails]()
         for row, (candidate, texts) in enumerate(zip(captions.candidates, references, strict=True)):
             there = {table.name_of.get(name, name) for name in seen.names[row]}.union(*map(named, texts))
