@@ -49,6 +49,7 @@ EVERYDAY = {
     "person": "people, folk, folks, crowd, adult, male, female, human, skater, snowboarder, skateboarder",
     "bicycle": "bike",
     "car": "convertible, suv",
+    "airplane": "jet",
     "traffic light": "stoplight, stop light",
     "bird": "chicken, chick, duckling",
     "cat": "kitten, kitty",
@@ -77,7 +78,7 @@ EVERYDAY = {
     "cup": "mug",
 }
 # Words whose most frequent sense captions hardly ever mean.
-LEFT_OUT = frozenset({"commuter", "go-ahead", "lounge", "settle"})
+LEFT_OUT = frozenset({"commuter", "go-ahead", "lounge", "lower", "settle"})
 
 
 def main() -> None:

@@ -43,8 +43,8 @@ class Chair(ObjectMetric):
         return (("synonyms", table), *super().signature_parts())
 
     def resources(self) -> Resources:
-        own = {} if self.synonyms is None else {"synonyms": content_digest(self.synonyms)}
-        return {**own, **super().resources()}
+        words = coco_objects().digest if self.synonyms is None else content_digest(self.synonyms)
+        return {"synonyms": words, **super().resources()}
 
     def statistics(self, work: Workspace) -> Statistics:
         """Count per caption the objects that are not there, all objects, and 1 where one of them is not there."""

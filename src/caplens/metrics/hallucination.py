@@ -81,7 +81,7 @@ class Hallucination(ObjectMetric):
         return (*self._spice.signature_parts(), encoder, *super().signature_parts())
 
     def resources(self) -> Resources:
-        own = {"text encoder": weights.model_digest(self.text_encoder)}
+        own = {"text encoder": weights.model_digest(self.text_encoder), "objects": coco_objects().digest}
         return {**own, **self._spice.resources(), **super().resources()}
 
     def statistics(self, work: Workspace) -> Statistics:
@@ -119,7 +119,8 @@ def match_objects(likeness: Floats, there: Sequence[str]) -> list[Support]:
     [Support(score=0.9, match='wolf'), Support(score=0.8, match='dog'), Support(score=0.0, match='')]
     """
     supports = [Support(0.0, "")] * len(likeness)
-    for row, column in zip(*linear_sum_assignment(likeness, maximize=True), strict=True):
+    rows, columns = linear_sum_assignment(likeness, maximize=True)
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
         supports[row] = Support(float(likeness[row, column]), there[column])
     return supports
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -32,6 +33,11 @@ class CocoObjects:
     """Words and phrases, each with the object that it names."""
 
     name_of: Mapping[str, str]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """What results made with these words are kept under."""
+        return hashlib.sha256(repr(sorted(self.name_of.items())).encode()).hexdigest()
 
     @classmethod
     def parse(cls, text: str, where: str = "") -> CocoObjects:
