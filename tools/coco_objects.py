@@ -83,7 +83,8 @@ LEFT_OUT = frozenset({"commuter", "go-ahead", "lounge", "lower", "settle"})
 
 def main() -> None:
     """Write the table, sorted, so that a second run gives the same file."""
-    net = WordNet(weights.require(WORDNET))
+    folder = weights.require(WORDNET)
+    net = WordNet(folder)
     lines, index = net._noun_lines, net._index["noun"]
 
     names = [name.strip() for name in NAMES.split(",")]
@@ -112,7 +113,10 @@ def main() -> None:
         if len(of) == 1:
             owner.setdefault(form.replace("_", " "), of.pop())
     words_of = {name: sorted(word for word, of in owner.items() if of == name and word != name) for name in names}
-    TARGET.write_text("".join(", ".join([name, *words_of[name]]) + "\n" for name in names), encoding="utf-8")
+    license = (folder / "LICENSE").read_text("utf-8").splitlines()  # it asks to stand on every copy
+    head = [f"# {line}".rstrip() for line in ("Names of COCO's objects, by tools/coco_objects.py, from:", *license)]
+    table = [", ".join([name, *words_of[name]]) for name in names]
+    TARGET.write_text("\n".join([*head, *table]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

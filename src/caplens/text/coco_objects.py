@@ -47,7 +47,7 @@ class CocoObjects:
         'dog'
         """
         name_of: dict[str, str] = {}
-        for line in text.splitlines():
+        for line in (line for line in text.splitlines() if not line.startswith("#")):
             names = [" ".join(name.lower().split()) for name in line.split(",")]
             for name in filter(None, names):
                 name_of.setdefault(name, names[0])
