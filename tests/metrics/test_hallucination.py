@@ -9,10 +9,11 @@ import pytest
 from tests.battery import result
 
 import caplens
+from caplens.metrics.base import Result
 from caplens.metrics.hallucination import match_objects
 
 
-def scored(candidate: str, *references: str) -> caplens.Result:
+def scored(candidate: str, *references: str) -> Result:
     return result(caplens.load_metric("hallucination"), caplens.CaptionSet.of([candidate], [list(references)]))
 
 
