@@ -1,9 +1,9 @@
-"""`caplens score`: judge one file of captions."""
+"""`caplens score`: judge one file of captions, or many shards."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,14 +24,17 @@ from caplens.cli._arguments import (
     split_names,
 )
 from caplens.cli._results import Format, Layout, Signatures, show_result
+from caplens.cli._shards import Engine, GpusPerWorker, ShardPart, Workers, show_shards
 from caplens.cli._show import JsonTarget, progress_bar, write_json
+from caplens.core.errors import InputError
 
 
 def command(
     predictions: Annotated[
-        Path,
+        list[str],
         typer.Argument(
-            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input."
+            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input. "
+            "With --output any number of shards: files, globs, {000..099}, folders."
         ),
     ],
     references: References = None,
@@ -46,34 +49,76 @@ def command(
     allow_urls: AllowUrls = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Score shards into this folder, a parquet each; a second run goes on."),
+    ] = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = 0,
+    shard: ShardPart = None,
     format: Format = Layout.table,
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
     """Score captions; without --metrics, with the quick ones that run on what is given."""
+    asked = split_names(metrics)
+    reading = {"caption_column": caption_column, "image_column": image_column, "id_column": id_column}
+    if output is not None:
+        from caplens.scale.evaluate import evaluate_shards
+
+        with progress_bar() as progress:
+            scored = evaluate_shards(
+                predictions,
+                asked or None,
+                output=output,
+                references=references,
+                images=images,
+                videos=videos,
+                engine=engine,
+                workers=workers,
+                gpus_per_worker=gpus_per_worker,
+                part=shard,
+                allow_urls=allow_urls,
+                strict=strict,
+                progress=progress,
+                **reading,
+                **read_options(option, encoder),
+            )
+        show_shards(scored, format, json, html, signatures)
+        return
+    if len(predictions) > 1:
+        raise InputError(f"{len(predictions)} files were given", remedy="with --output DIR each is scored as a shard")
+    _score_file(
+        Path(predictions[0]),
+        {"references": references, "images": images, "videos": videos, **reading},
+        asked,
+        {"strict": strict, **read_options(option, encoder, allow_urls)},
+        html,
+        format,
+        signatures,
+        json,
+    )
+
+
+def _score_file(
+    predictions: Path,
+    reading: dict[str, Any],
+    asked: list[str],
+    options: dict[str, Any],
+    html: Path | None,
+    format: Layout,
+    signatures: bool,
+    json: str | None,
+) -> None:
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
     from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json, html], [predictions, references])
-    captions = read(
-        predictions,
-        references,
-        images,
-        videos,
-        caption_column=caption_column,
-        image_column=image_column,
-        id_column=id_column,
-    )
-    asked = split_names(metrics)
+    refuse_overwriting([json, html], [predictions, reading["references"]])
+    captions = read(predictions, **reading)
     with progress_bar() as progress:
-        report = evaluate(
-            captions,
-            metrics=asked or None,
-            progress=progress,
-            strict=strict,
-            **read_options(option, encoder, allow_urls),
-        )
+        report = evaluate(captions, metrics=asked or None, progress=progress, **options)
 
     if json is not None:  # details are worked out for those who look at them
         write_json(json, report.contents())

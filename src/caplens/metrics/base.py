@@ -20,6 +20,7 @@ from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
 from caplens.core.errors import CaplensWarning, MissingData
 from caplens.core.signature import Signature
+from caplens.core.sums import exact_sums
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage.identity import Identity
@@ -101,6 +102,10 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
+    def whole_set(self) -> str:
+        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one."""
+        return ""
+
     @classmethod
     def takes(cls, captions: CaptionSet) -> bool:
         """Say whether these captions come with all the columns that it needs."""
@@ -170,7 +175,7 @@ class Metric(ABC):
         scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
         usable = rows[~np.isnan(rows).any(axis=1)]
-        score = float(self.corpus(usable.sum(axis=0), len(usable))) if len(usable) else float("nan")
+        score = float(self.corpus(exact_sums(usable), len(usable))) if len(usable) else float("nan")
         parts = (*self.signature_parts(), *statistics.facts.items())
         return Result(
             name=self.name,

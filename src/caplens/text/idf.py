@@ -27,7 +27,10 @@ Ids = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class IdfTable:
-    """Document frequencies of a corpus. N-grams of one image only are left out: they weigh the same as unknown ones."""
+    """Document frequencies of a corpus. N-grams of one image only are left out: they weigh the same as unknown ones.
+
+    A part of a corpus, to be added to others (`add_idf`), has all of them.
+    """
 
     images: int
     tokenizer: str
@@ -39,6 +42,8 @@ class IdfTable:
     """Per n-gram the number of its last word."""
     frequencies: Ids
     """Document frequencies of the words and then of the n-grams."""
+    is_corpus: bool = False
+    """Whether it was counted over the very captions that are judged, of which a shard is at hand; never saved."""
 
     @cached_property
     def checksum(self) -> str:
@@ -101,30 +106,30 @@ IdfSource = str | os.PathLike[str] | IdfTable | Mapping[Any, Sequence[str]] | Se
 """Where idf comes from: "corpus" (the references at hand), a saved table, a caption file, or reference lists."""
 
 
-def build_idf(references: Iterable[Sequence[str]], tokenizer: Tokenizer = "ptb") -> IdfTable:
-    """Count document frequencies; one list of references is one image.
+def build_idf(references: Iterable[Sequence[str]], tokenizer: Tokenizer = "ptb", *, least: int = 2) -> IdfTable:
+    """Count document frequencies; one list of references is one image. `least=1` keeps what only one image has.
 
     >>> table = build_idf([["a cat", "the cat"], ["a dog"]])
     >>> table.images, table.words, table.frequencies.tolist()
     (2, ['a'], [2])
     """
-    return _as_table(ReferenceIndex(references, tokenizer))
+    return _as_table(ReferenceIndex(references, tokenizer), least)
 
 
-def _as_table(references: ReferenceIndex) -> IdfTable:
-    index = references.ngrams
+def _as_table(references: ReferenceIndex, least: int) -> IdfTable:
+    index = NgramIndex(references.kernel, least=least)
     frequencies = index.document_frequency()
     words = references.kernel.words()
     keys = index.keys()
     prefixes, lasts = (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     # Numbers do not depend on the order of the captions: words by alphabet, n-grams by the numbers of their parts.
     number = np.full(len(index), -1, dtype=np.int64)
-    kept_words = sorted(np.flatnonzero(frequencies[: len(words)] >= 2), key=lambda word: words[word])
+    kept_words = sorted(np.flatnonzero(frequencies[: len(words)] >= least), key=lambda word: words[word])
     number[kept_words] = np.arange(len(kept_words))
     order = [np.array(kept_words, dtype=np.int64)]
     level = np.flatnonzero(prefixes < len(words))
     while len(level):
-        kept = level[frequencies[len(words) + level] >= 2]
+        kept = level[frequencies[len(words) + level] >= least]
         kept = kept[np.lexsort((number[lasts[kept]], number[prefixes[kept]]))]
         number[len(words) + kept] = sum(map(len, order)) + np.arange(len(kept))
         order.append(len(words) + kept)
@@ -140,6 +145,91 @@ def _as_table(references: ReferenceIndex) -> IdfTable:
         prefixes=number[prefixes[longer]].astype(np.uint32),
         lasts=number[lasts[longer]].astype(np.uint32),
         frequencies=frequencies[chosen],
+    )
+
+
+def add_idf(parts: Iterable[IdfTable]) -> IdfTable:
+    """Add up the parts of a corpus (`build_idf(..., least=1)`): the table that counting all of it at once gives.
+
+    >>> corpus = [["a cat", "the cat"], ["a dog"]]
+    >>> add_idf(build_idf([texts], least=1) for texts in corpus).checksum == build_idf(corpus).checksum
+    True
+    """
+    none = np.zeros(0, np.uint32)
+    total = IdfTable(0, "", [], none, none, none)
+    for part in parts:
+        if total.tokenizer not in ("", part.tokenizer):
+            raise InputError(f"one part counts words of {total.tokenizer}, another those of {part.tokenizer}")
+        total = _sum(total, part)
+    return _at_least(2, total)
+
+
+def _sum(one: IdfTable, other: IdfTable) -> IdfTable:
+    """Two tables as one. Both are sorted level by level (words, pairs, triples, …), and so is the sum."""
+    tables = (one, other)
+    words = sorted({*one.words, *other.words})
+    place = {word: number for number, word in enumerate(words)}
+    numbers = [np.array([place[word] for word in table.words], np.int64) for table in tables]
+    frequencies = [_scatter(len(words), numbers, [table.frequencies[: len(table.words)] for table in tables])]
+    keys_by_level: list[NDArray[np.uint64]] = []
+    levels = [_levels(table) for table in tables]
+    offset = len(words)
+    for depth in range(max(map(len, levels))):
+        spans = [level[depth] if depth < len(level) else slice(0, 0) for level in levels]
+        keys = [
+            (known[table.prefixes[span]].astype(np.uint64) << np.uint64(32))
+            | known[table.lasts[span]].astype(np.uint64)
+            for table, known, span in zip(tables, numbers, spans, strict=True)
+        ]
+        union = np.union1d(*keys)
+        rows = [np.searchsorted(union, own) for own in keys]
+        counts = [table.frequencies[len(table.words) :][span] for table, span in zip(tables, spans, strict=True)]
+        frequencies.append(_scatter(len(union), rows, counts))
+        numbers = [np.concatenate([known, offset + row]) for known, row in zip(numbers, rows, strict=True)]
+        keys_by_level.append(union)
+        offset += len(union)
+    pairs = np.concatenate([np.zeros(0, np.uint64), *keys_by_level])
+    return IdfTable(
+        images=one.images + other.images,
+        tokenizer=other.tokenizer,
+        words=words,
+        prefixes=(pairs >> np.uint64(32)).astype(np.uint32),
+        lasts=pairs.astype(np.uint32),
+        frequencies=np.concatenate(frequencies),
+    )
+
+
+def _levels(table: IdfTable) -> list[slice]:
+    """Where the pairs, the triples and so on stand among the n-grams: after those that they begin with."""
+    levels: list[slice] = []
+    start, high = 0, len(table.words)
+    while start < len(table.prefixes):
+        stop = start + int(np.searchsorted(table.prefixes[start:], high))  # prefixes ascend
+        levels.append(slice(start, stop))
+        high = len(table.words) + stop
+        start = stop
+    return levels
+
+
+def _scatter(size: int, rows: Sequence[NDArray[np.int64]], values: Sequence[Ids]) -> Ids:
+    total = np.zeros(size, np.uint32)
+    for row, value in zip(rows, values, strict=True):
+        total[row] += value  # no row stands twice in a table
+    return total
+
+
+def _at_least(least: int, table: IdfTable) -> IdfTable:
+    """The table without rarer n-grams; what is kept begins and ends with what is kept."""
+    kept = table.frequencies >= least
+    number = (np.cumsum(kept) - 1).astype(np.uint32)
+    longer = kept[len(table.words) :]
+    return IdfTable(
+        images=table.images,
+        tokenizer=table.tokenizer,
+        words=[word for word, keep in zip(table.words, kept.tolist(), strict=False) if keep],
+        prefixes=number[table.prefixes[longer]],
+        lasts=number[table.lasts[longer]],
+        frequencies=table.frequencies[kept],
     )
 
 
