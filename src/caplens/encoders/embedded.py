@@ -22,6 +22,7 @@ from caplens.core.layers import gelu
 from caplens.core.optional import check
 from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
+from caplens.encoders.devices import CPU, Placement
 from caplens.encoders.roi_pooling import pool_boxes
 from caplens.storage import weights
 from caplens.storage.tensors import read_tensors
@@ -146,7 +147,7 @@ class EmbeddedEncoder(Encoder):
 class Backbones:
     """The frozen parts, loaded when first needed; with `int8`, the larger image backbone in 8-bit numbers."""
 
-    def __init__(self, *, int8: bool = False) -> None:
+    def __init__(self, *, int8: bool = False, place: Placement = CPU) -> None:
         from caplens.encoders.bert import BertEncoder
         from caplens.encoders.onnx import quantized
 
@@ -160,6 +161,7 @@ class Backbones:
             self._paths[GRID] = quantized(self._paths[GRID])
             self.grid_sum = weights.digest(self._paths[GRID])
             self.sums += self.grid_sum
+        self.place = place
         self._bert = BertEncoder(weights.require(TEXT))
         self._sessions: dict[str, InferenceSession] = {}
         self.context_length = self._bert.longest
@@ -197,7 +199,7 @@ class Backbones:
 
         tensor = tensor or BACKBONES[name]
         if tensor not in self._sessions:
-            self._sessions[tensor] = session(self._paths[name], tensor)
+            self._sessions[tensor] = session(self._paths[name], tensor, place=self.place)
         made: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
         return made
 
@@ -233,10 +235,10 @@ def heads_path(heads: str) -> Path:
     return path
 
 
-def load_embedded(heads: str = "contrastive", *, int8: bool = False) -> EmbeddedEncoder:
+def load_embedded(heads: str = "contrastive", *, int8: bool = False, place: Placement = CPU) -> EmbeddedEncoder:
     """The encoder with shipped heads or with those in a file."""
     path = heads_path(heads)
     image, text, name = read_heads(path)
-    backbones = Backbones(int8=int8)
+    backbones = Backbones(int8=int8, place=place)
     digest = hashlib.sha256(f"{weights.digest(path)} {backbones.sums}".encode()).hexdigest()[:12]
     return EmbeddedEncoder(image, text, f"{name}-int8" if int8 else name, digest, backbones)

@@ -6,6 +6,7 @@ written whole or not at all and a finished one is left alone, so that no row is 
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,10 +42,10 @@ class RayEngine:
         """Yield what becomes of every task."""
         ray = require("ray", purpose="--engine ray")
         data = require("ray.data", purpose="--engine ray")
+        logging.getLogger("ray.data").setLevel(logging.WARNING)  # the run has a progress bar of its own
         if not ray.is_initialized():
-            ray.init(log_to_driver=False)
-        context = data.DataContext.get_current()
-        context.enable_progress_bars = False
+            ray.init(log_to_driver=False, logging_level="warning")
+        data.DataContext.get_current().enable_progress_bars = False
         shards = data.from_items(
             [{"task": pickle.dumps(task)} for task in tasks], override_num_blocks=max(1, len(tasks))
         )
@@ -53,7 +54,7 @@ class RayEngine:
             _Actor,
             fn_constructor_args=(pickle.dumps(work),),
             batch_size=1,
-            concurrency=(1, most) if most > 1 else 1,
+            compute=data.ActorPoolStrategy(min_size=1, max_size=most),
             num_cpus=CPUS_PER_WORKER,
             num_gpus=self.gpus_per_worker or None,
         )
