@@ -39,13 +39,25 @@ Options = Annotated[
 Encoder = Annotated[
     str | None, typer.Option(help="Image-text encoder of the metrics that look at pictures: embedded, ViT-B-32, …")
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where encoders compute: auto, cpu, cuda, cuda:1, mps.",
+        show_default="a GPU if there is one",
+    ),
+]
+Dtype = Annotated[str | None, typer.Option(metavar="TYPE", help="Of an encoder's numbers.", show_default="float32")]
+BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Pictures that an encoder takes at a time.")]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
 
 
 MOST_REASONS = 20
 
 
-def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False) -> dict[str, Any]:
+def read_options(
+    pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False, **placement: Any
+) -> dict[str, Any]:
     """`key=value` words as keyword arguments; numbers, true, false and none get their own type.
 
     >>> read_options(["k_r=0.5", "idf=coco.npz", "size=3", "fast=true", "limit=none"])
@@ -56,6 +68,7 @@ def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_
         options["encoder"] = encoder
     if allow_urls:
         options["allow_urls"] = True
+    options |= {name: value for name, value in placement.items() if value is not None}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():

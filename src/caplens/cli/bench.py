@@ -9,6 +9,9 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
+    Device,
+    Dtype,
     Encoder,
     Images,
     Metrics,
@@ -35,6 +38,9 @@ def command(
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     ratings: Annotated[Path | None, typer.Option(help="Your own: csv with id, rating or id, preference.")] = None,
     captions: Annotated[
@@ -79,7 +85,9 @@ def command(
     with progress_bar() as progress:
         report = run(
             chosen,
-            _metrics(metrics, read_options(option, encoder, allow_urls)),
+            _metrics(
+                metrics, read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size)
+            ),
             folders,
             resamples=resamples,
             permutations=permutations,

@@ -9,7 +9,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
     CaptionColumn,
+    Device,
+    Dtype,
     Encoder,
     IdColumn,
     ImageColumn,
@@ -40,6 +43,9 @@ def command(
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     resamples: Annotated[
         int | None,
@@ -82,7 +88,7 @@ def command(
             resamples=resamples,
             seed=seed,
             progress=progress,
-            **read_options(option, encoder, allow_urls),
+            **read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size),
         )
 
     write_json(json, found.to_dict())

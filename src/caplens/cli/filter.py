@@ -9,7 +9,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
     CaptionColumn,
+    Device,
+    Dtype,
     Encoder,
     IdColumn,
     ImageColumn,
@@ -59,6 +62,9 @@ def command(
     id_column: IdColumn = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     engine: Engine = "local",
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = 0,
@@ -93,7 +99,7 @@ def command(
             gpus_per_worker=gpus_per_worker,
             allow_urls=allow_urls,
             progress=progress,
-            **read_options(option, encoder),
+            **read_options(option, encoder, device=device, dtype=dtype, batch_size=batch_size),
         )
     write_json(json, report.to_dict() if json is not None else None)
     if html is not None:

@@ -9,7 +9,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
     CaptionColumn,
+    Device,
+    Dtype,
     Encoder,
     IdColumn,
     ImageColumn,
@@ -46,6 +49,9 @@ def command(
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
@@ -83,7 +89,7 @@ def command(
                 strict=strict,
                 progress=progress,
                 **reading,
-                **read_options(option, encoder),
+                **read_options(option, encoder, device=device, dtype=dtype, batch_size=batch_size),
             )
         show_shards(scored, format, json, html, signatures)
         return
@@ -93,7 +99,10 @@ def command(
         Path(predictions[0]),
         {"references": references, "images": images, "videos": videos, **reading},
         asked,
-        {"strict": strict, **read_options(option, encoder, allow_urls)},
+        {
+            "strict": strict,
+            **read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size),
+        },
         html,
         format,
         signatures,

@@ -60,6 +60,8 @@ class Encoder(ABC):
     """What stands before a caption when nothing else is asked for."""
     place: Placement = CPU
     """Where it computes."""
+    usual_batch: int = IMAGES_PER_BATCH
+    """Pictures at a time on a CPU."""
     scale: float = 100.0
     """1/τ: what its contrastive training multiplied cosines with at the end; 100 for CLIP."""
 
@@ -76,7 +78,7 @@ class Encoder(ABC):
     @property
     def image_batch(self) -> int:
         """Pictures that go through the image tower at a time."""
-        return self.place.pictures_at_once(IMAGES_PER_BATCH)
+        return self.place.pictures_at_once(self.usual_batch)
 
     @property
     def tower_identity(self) -> str:

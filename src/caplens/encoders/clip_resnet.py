@@ -77,7 +77,9 @@ class ResNetEncoder(Encoder):
         return features
 
 
-def load_resnet(backbone: str, source: str | os.PathLike[str] | None, *, allow_pickle: bool, place: Placement = CPU) -> ResNetEncoder:
+def load_resnet(
+    backbone: str, source: str | os.PathLike[str] | None, *, allow_pickle: bool, place: Placement = CPU
+) -> ResNetEncoder:
     """A ResNet CLIP from a weight file."""
     if source is None:
         raise MissingData(f"{backbone} is not on the hub in safetensors: pass weights=FILE with its weights")

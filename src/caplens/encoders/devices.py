@@ -125,5 +125,3 @@ def _present(has: dict[str, bool], torch: Any) -> str:
     found = [kind for kind, here in has.items() if here and kind != "cuda"]
     found += [f"cuda:{number}" for number in range(torch.cuda.device_count())] if has["cuda"] else []
     return " or ".join(found)
-
-

@@ -93,13 +93,14 @@ class EmbeddedEncoder(Encoder):
 
     preprocessing = f"bicubic-whole-{SIZE}"
     scale = 23.86
-    image_batch = 4  # larger batches fall out of the cache and are slower
+    usual_batch = 4  # larger batches fall out of the cache and are slower
 
     def __init__(self, image: Head, text: Head, name: str, weights_hash: str, backbones: Backbones) -> None:
         self._image, self._text, self._backbones = image, text, backbones
         self.name, self.weights_hash = f"embedded-{name}", weights_hash
         self.dimension = image.dimension
         self.context_length = backbones.context_length
+        self.place = backbones.place
 
     def pixels(self, image: Image) -> Vectors:
         return self._backbones.pixels(image)
