@@ -60,10 +60,10 @@ class LocalEngine:
 
     def map(self, work: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """Yield what becomes of every task, the first to end first."""
-        workers = min(self.workers, len(tasks))
-        if workers <= 1:
+        if self.workers == 1:
             yield from map(work, tasks)
             return
+        workers = min(self.workers, len(tasks))
         waiting: queue.SimpleQueue[T] = queue.SimpleQueue()
         for task in tasks:
             waiting.put(task)

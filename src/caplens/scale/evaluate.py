@@ -12,11 +12,10 @@ from caplens.core.progress import Progress, silent
 from caplens.metrics import GROUPS, default_metrics, expand_groups, find_metric, load_metrics
 from caplens.metrics.base import Metric
 from caplens.scale.engines import Engine, make_engine
-from caplens.scale.plan import CountShard, Done, Reading, ScoreShard, corpus_tokenizer
+from caplens.scale.plan import AddCounts, CountShard, Done, Reading, ScoreShard, corpus_tokenizer
 from caplens.scale.results import ShardReport
 from caplens.scale.shards import Shard, choose_part, find_shards
 from caplens.storage.identity import Identity
-from caplens.text.idf import IdfTable, add_idf
 from caplens.text.ngrams import Tokenizer, tokenizer_name
 
 AnyPath = str | os.PathLike[str]
@@ -136,9 +135,9 @@ def build_shared_idf(
     if broken:
         raise InputError(next(iter(broken.values())) + _more(broken))
     parts = [count.path(shard) for shard in shards]
-    add_idf(IdfTable.load(part) for part in parts).save(target)
-    for path in parts:
-        path.unlink(missing_ok=True)
+    for _ in engine.map(AddCounts(target), [parts]):  # in a worker, which gives its memory back
+        for path in parts:
+            path.unlink(missing_ok=True)
     count.folder.rmdir()
     return target
 

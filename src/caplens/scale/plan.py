@@ -22,7 +22,7 @@ from caplens.scale.shards import Shard
 from caplens.scale.stored import PURPOSE, Run, ShardSummary, read_summary, statistics_columns, summarize, write_rows
 from caplens.storage.digests import content_digest
 from caplens.storage.identity import Identity
-from caplens.text.idf import IdfTable, build_idf
+from caplens.text.idf import IdfTable, add_idf, build_idf
 from caplens.text.ngrams import Tokenizer, tokenizer_name
 from caplens.vision.pictures import pictures_of
 
@@ -88,6 +88,18 @@ class CountShard:
             raise InputError("has no references to count", where=shard.location)
         build_idf(references, self.tokenizer, least=1).save(path)
         return Done(shard, len(references))
+
+
+@dataclass(frozen=True)
+class AddCounts:
+    """Adds up the counts of all shards into one table."""
+
+    target: Path
+
+    def __call__(self, parts: Sequence[Path]) -> int:
+        table = add_idf(IdfTable.load(part) for part in parts)
+        table.save(self.target)
+        return len(table)
 
 
 @dataclass(frozen=True)

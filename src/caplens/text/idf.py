@@ -6,6 +6,7 @@ idf(w) = log(images) - log(max(1, document frequency of w)), counted over the ev
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from caplens.storage.tensors import read_tensors, write_tensors
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
 FORMAT = "caplens-idf-1"
+PARTS_AT_ONCE = 7
+"""Parts of a corpus that are added to the sum at a time: more take more memory, fewer more time."""
 Ids = NDArray[np.uint32]
 
 
@@ -155,43 +158,54 @@ def add_idf(parts: Iterable[IdfTable]) -> IdfTable:
     >>> add_idf(build_idf([texts], least=1) for texts in corpus).checksum == build_idf(corpus).checksum
     True
     """
-    none = np.zeros(0, np.uint32)
-    total = IdfTable(0, "", [], none, none, none)
-    for part in parts:
-        if total.tokenizer not in ("", part.tokenizer):
-            raise InputError(f"one part counts words of {total.tokenizer}, another those of {part.tokenizer}")
-        total = _sum(total, part)
+    waiting = iter(parts)
+    total = next(waiting, None)
+    if total is None:
+        raise InputError("there is no part to add up")
+    while batch := list(itertools.islice(waiting, PARTS_AT_ONCE)):
+        total = _sum([total, *batch])
     return _at_least(2, total)
 
 
-def _sum(one: IdfTable, other: IdfTable) -> IdfTable:
-    """Two tables as one. Both are sorted level by level (words, pairs, triples, …), and so is the sum."""
-    tables = (one, other)
-    words = sorted({*one.words, *other.words})
+def _sum(tables: Sequence[IdfTable]) -> IdfTable:
+    """Several tables as one. Each is sorted level by level (words, pairs, triples, …), and so is the sum."""
+    tokenizers = {table.tokenizer for table in tables}
+    if len(tokenizers) > 1:
+        raise InputError(f"the parts count words of different tokenizers: {', '.join(sorted(tokenizers))}")
+    words = sorted({word for table in tables for word in table.words})
     place = {word: number for number, word in enumerate(words)}
     numbers = [np.array([place[word] for word in table.words], np.int64) for table in tables]
-    frequencies = [_scatter(len(words), numbers, [table.frequencies[: len(table.words)] for table in tables])]
+    counts = [table.frequencies[: len(table.words)] for table in tables]
+    frequencies = [_scatter(len(words), np.concatenate(numbers), np.concatenate(counts))]
     keys_by_level: list[NDArray[np.uint64]] = []
     levels = [_levels(table) for table in tables]
     offset = len(words)
     for depth in range(max(map(len, levels))):
         spans = [level[depth] if depth < len(level) else slice(0, 0) for level in levels]
-        keys = [
-            (known[table.prefixes[span]].astype(np.uint64) << np.uint64(32))
-            | known[table.lasts[span]].astype(np.uint64)
-            for table, known, span in zip(tables, numbers, spans, strict=True)
-        ]
-        union = np.union1d(*keys)
-        rows = [np.searchsorted(union, own) for own in keys]
+        keys = np.concatenate(
+            [
+                known[table.prefixes[span]].astype(np.uint64) << np.uint64(32)
+                | known[table.lasts[span]].astype(np.uint64)
+                for table, known, span in zip(tables, numbers, spans, strict=True)
+            ]
+        )
         counts = [table.frequencies[len(table.words) :][span] for table, span in zip(tables, spans, strict=True)]
-        frequencies.append(_scatter(len(union), rows, counts))
-        numbers = [np.concatenate([known, offset + row]) for known, row in zip(numbers, rows, strict=True)]
-        keys_by_level.append(union)
-        offset += len(union)
+        order = np.argsort(keys, kind="stable")  # the keys of a table ascend, so that this merges
+        ordered = keys[order]
+        first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        rows = np.empty(len(keys), np.int64)
+        rows[order] = np.cumsum(first) - 1
+        keys_by_level.append(ordered[first])
+        frequencies.append(_scatter(len(keys_by_level[-1]), rows, np.concatenate(counts)))
+        ends = np.cumsum([len(count) for count in counts])[:-1]
+        numbers = [
+            np.concatenate([known, offset + own]) for known, own in zip(numbers, np.split(rows, ends), strict=True)
+        ]
+        offset += len(keys_by_level[-1])
     pairs = np.concatenate([np.zeros(0, np.uint64), *keys_by_level])
     return IdfTable(
-        images=one.images + other.images,
-        tokenizer=other.tokenizer,
+        images=sum(table.images for table in tables),
+        tokenizer=tables[0].tokenizer,
         words=words,
         prefixes=(pairs >> np.uint64(32)).astype(np.uint32),
         lasts=pairs.astype(np.uint32),
@@ -211,11 +225,9 @@ def _levels(table: IdfTable) -> list[slice]:
     return levels
 
 
-def _scatter(size: int, rows: Sequence[NDArray[np.int64]], values: Sequence[Ids]) -> Ids:
-    total = np.zeros(size, np.uint32)
-    for row, value in zip(rows, values, strict=True):
-        total[row] += value  # no row stands twice in a table
-    return total
+def _scatter(size: int, rows: NDArray[np.int64], values: Ids) -> Ids:
+    """The values that go to the same row, added up; document frequencies are far below 2^53."""
+    return np.bincount(rows, values, minlength=size).astype(np.uint32)
 
 
 def _at_least(least: int, table: IdfTable) -> IdfTable:
