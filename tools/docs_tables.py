@@ -183,6 +183,8 @@ VERB_PAGES = {
     "explain": ("Explain a caption", "explain.md"),
     "compare": ("Compare systems", "compare.md"),
     "caption": ("Captions and rewards", "captioner.md"),
+    "report": ("Many files, many machines", "scale.md"),
+    "filter": ("Filter", "scale.md#filter"),
     "generate": ("Train PAC-S", "train.md#pac-s"),
     "bench": ("Agreement with people", "bench.md"),
     "train": ("Train", "train.md"),

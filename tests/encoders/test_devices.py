@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from caplens.core.errors import InputError, MissingData
+from caplens.core.types import Vectors
 from caplens.encoders.devices import CPU, Placement, check_device, place_onnx, place_torch
 
 torch = pytest.importorskip("torch")
@@ -36,12 +37,12 @@ def pictures(count: int) -> list[Image.Image]:
     return [Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)) for _ in range(count)]
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[misc]
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes devices and types of every tensor that an operation takes or gives."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[tuple[str, torch.dtype]] = set()
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: set[tuple[str, object]] = set()
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):  # type: ignore[no-untyped-def]
         made = function(*arguments, **(named or {}))
@@ -102,7 +103,7 @@ def test_the_next_pictures_are_decoded_while_the_encoder_computes(tmp_path: Path
     encoder = placed(Placement(batch_size=2))
     prepare, count = encoder.pixels, 0
 
-    def pixels(image: Image.Image) -> np.ndarray:  # type: ignore[type-arg]
+    def pixels(image: Image.Image) -> Vectors:
         nonlocal count
         count += 1
         if count > 2:
@@ -111,7 +112,7 @@ def test_the_next_pictures_are_decoded_while_the_encoder_computes(tmp_path: Path
 
     compute = encoder.image_features
 
-    def image_features(batch: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def image_features(batch: Vectors) -> Vectors:
         assert decoded_next.wait(20), "nothing was decoded while the first batch was computed"
         return compute(batch)
 

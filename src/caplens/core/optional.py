@@ -53,7 +53,7 @@ PACKAGES = {
         Package("ai_edge_litert", "finding objects in pictures", ("regions", "embedded", "train"), "ai-edge-litert"),
         Package("msgpack", "SPICE, telling nouns and verbs apart", ("parse", "embedded", "train")),
         Package("av", "reading videos", ("video",)),
-        Package("pandas", "to_pandas", ("table",)),
+        Package("pandas", "to_pandas", ("table", "ray")),
         Package("pyarrow", "reading parquet, results of shards", ("table", "shards", "ray")),
         Package("fsspec", "shards at s3:// and other addresses", ("shards", "ray")),
         Package("ray", "shards on many machines", ("ray",)),

@@ -184,7 +184,7 @@ class Metric(ABC):
             signature=str(Signature.of(self.name, parts, {*self.signature_keys, *self.options()})),
             statistics=rows,
             metric=self,
-            details=statistics.details,
+            details=statistics.details if work.details else None,
             notes=notes,
             failures=statistics.failures,
         )

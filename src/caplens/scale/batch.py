@@ -21,7 +21,7 @@ from caplens.scale.plan import corpus_tokenizer
 
 
 def score_batch(
-    batch: Mapping[str, Sequence[Any]],
+    batch: Mapping[str, Any],
     metrics: str | Sequence[str | Metric],
     *,
     caption_column: str | None = None,
@@ -55,7 +55,7 @@ def score_batch(
     return {metric.name: metric.result(work).scores for metric in loaded}
 
 
-def _captions(batch: Mapping[str, Sequence[Any]], choice: ColumnChoice) -> CaptionSet:
+def _captions(batch: Mapping[str, Any], choice: ColumnChoice) -> CaptionSet:
     names = [str(name) for name in batch]
     columns = find_columns(names, choice, "the batch")
     if columns.caption is None:

@@ -25,6 +25,12 @@ R = TypeVar("R")
 ATTEMPTS = 3
 """So often a task is begun whose worker dies: one that kills its worker each time must not go on for ever."""
 CHOICES = ("local", "ray")
+FRUGAL = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
+}
+"""Workers give back what they have freed: glibc and Arrow would keep it for later, in every one of them."""
 
 
 class Engine(Protocol):
@@ -121,16 +127,13 @@ class _Worker:
             if self._stopped:
                 raise EOFError
             if self._process is None:
+                path = os.pathsep.join(filter(None, sys.path))
                 # A script that calls us need not be importable, as it would for multiprocessing.
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "caplens.scale.worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={
-                        **os.environ,
-                        VARIABLE: str(self._threads),
-                        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                    },
+                    env={**os.environ, **FRUGAL, VARIABLE: str(self._threads), "PYTHONPATH": path},
                 )
                 assert self._process.stdin is not None
                 send(self._process.stdin, self._work)

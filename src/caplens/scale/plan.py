@@ -16,7 +16,7 @@ from caplens.core.errors import CaplensError, CaplensWarning, InputError
 from caplens.core.optional import require
 from caplens.core.workspace import Workspace
 from caplens.metrics import load_metrics
-from caplens.metrics.base import Metric
+from caplens.metrics.base import Metric, Result
 from caplens.readers import read
 from caplens.scale.shards import Shard
 from caplens.scale.stored import PURPOSE, Run, ShardSummary, read_summary, statistics_columns, summarize, write_rows
@@ -152,11 +152,7 @@ class ScoreShard:
                 )
             if found.digest == digest:
                 return Done(shard, found.rows, fresh=False)
-        with shard.on_disk() as file:
-            captions = replace(self.reading.read(file), source=shard.location)
-            work = Workspace(captions, strict=self.strict, quiet=True)
-            results = [entry.metric.result(work) for entry in metrics]
-            pictures = _picture_digests(work)
+        captions, results, pictures = self._results(shard, metrics)
         names, statistics = statistics_columns(results)
         texts: dict[str, Sequence[str | None]] = {"id": captions.ids, "caption": captions.candidates}
         texts["picture"] = pictures
@@ -170,6 +166,17 @@ class ScoreShard:
         summary = ShardSummary(shard.name, shard.location, digest, len(captions), run.reading, summaries)
         write_rows(path, texts, {**numbers, **statistics}, summary)
         return Done(shard, len(captions))
+
+    def _results(self, shard: Shard, metrics: Sequence[Loaded]) -> tuple[CaptionSet, list[Result], list[str | None]]:
+        """The captions of a shard, what every metric says of them, and the digests of their pictures.
+
+        What the metrics share on the way, such as n-grams and pictures, is gone when this returns.
+        """
+        with shard.on_disk() as file:
+            captions = replace(self.reading.read(file), source=shard.location)
+            work = Workspace(captions, strict=self.strict, quiet=True, details=False)
+            results = [entry.metric.result(work) for entry in metrics]
+            return captions, results, _picture_digests(work)
 
 
 @functools.lru_cache(maxsize=1)
