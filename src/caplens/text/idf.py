@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
 from caplens.native._kernels import NgramIndex, TfIdf
-from caplens.storage.tensors import read_tensors, write_tensors
+from caplens.storage.tensors import map_tensors, write_tensors
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
 FORMAT = "caplens-idf-1"
@@ -54,7 +54,8 @@ class IdfTable:
         digest = hashlib.sha256(f"{FORMAT}\n{self.images}\n{self.tokenizer}\n".encode())
         digest.update("\n".join(self.words).encode())
         for array in (self.prefixes, self.lasts, self.frequencies):
-            digest.update(b"\n" + array.astype("<u4").tobytes())
+            digest.update(b"\n")
+            digest.update(np.ascontiguousarray(array, "<u4").data)
         return digest.hexdigest()[:12]
 
     @property
@@ -88,7 +89,7 @@ class IdfTable:
         make_one = "make one: caplens idf build FILE"
         if not Path(path).is_file():
             raise InputError("no such idf table", where=str(path), remedy=make_one)
-        tensors, about = read_tensors(path, "an idf table")
+        tensors, about = map_tensors(path, "an idf table")
         if about.get("format") != FORMAT:
             raise InputError("not an idf table", where=str(path), remedy=make_one)
         words = tensors["words"].tobytes().decode()

@@ -30,8 +30,8 @@ MOST_DECODED_BYTES = 480_000_000
 MOST_SIDE = 65_535
 """Pixels of width or height, as many as a JPEG can have: bringing a longer ribbon to size takes gigabytes."""
 ENOUGH_PIXELS = 672
-"""Pixels of the short side, twice what any encoder looks at: a larger JPEG is decoded at ½, ¼ or ⅛ of its size as long as
-so much is left. The photos of rated sets are smaller, and their numbers are those of a full decoding."""
+"""Pixels of the short side, twice what any encoder looks at: a larger JPEG is decoded at ½, ¼ or ⅛ of its size as long
+as so much is left. The photos of rated sets are smaller, and their numbers are those of a full decoding."""
 RGB_BYTES = 4
 """Pillow keeps a pixel of red, green and blue in four bytes."""
 # Bytes of a pixel as Pillow decodes it, where it is not four.
