@@ -1,6 +1,6 @@
 """Texts and pictures through CLIP ViT-B/32 with random weights: caplens, a plain transformers loop, the raw encoder.
 
-    python perf/encoders.py [TEXTS [PICTURES]]
+    python -m perf.encoders [TEXTS [PICTURES]]
 
 The plain loop is CLIP's usual one: batches as they come, every text padded to 77 tokens. Texts are measured in CPU
 seconds. Pictures are measured in seconds of the clock, the encoder on one thread: files are decoded on another core
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from coco import captions
-from measure import measure, show
+from perf.coco import captions
+from perf.measure import measure, show
 from PIL import Image
 from transformers import CLIPConfig, CLIPModel
 

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from coco import captions
-from measure import measure
+from perf.coco import captions
+from perf.measure import measure
 from PIL import Image
 from scipy.stats import spearmanr
 

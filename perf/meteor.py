@@ -1,6 +1,6 @@
 """METEOR's speed beside its jar: CPU seconds, same captions, one after the other.
 
-    python perf/meteor.py [--images 40504] [--jar-images 40504] [--check 20000]
+    python -m perf.meteor [--images 40504] [--jar-images 40504] [--check 20000]
 
 The jar runs as pycocoevalcap runs it (it reads its 62 MB paraphrase table first, as every one of its runs does), on the
 tokens caplens made; caplens is timed from raw captions and, as the jar is, from tokens. `--check N` compares both on N
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from coco import workload
+from perf.coco import workload
 
 from caplens import CaptionSet
 from caplens.core.workspace import Workspace

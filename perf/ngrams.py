@@ -10,8 +10,8 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
-from coco import workload
-from measure import measure, run_alone, show
+from perf.coco import workload
+from perf.measure import measure, run_alone, show
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
@@ -24,10 +24,11 @@ from caplens.text.ptb import tokenize
 # The CIDEr-R authors' scorer is not on PyPI; this is what it needed, measured once with its own code.
 AUTHORS_SECONDS_PER_IMAGE = 9.9 / 1000
 ALL = """
-import caplens, coco
+import caplens
+from perf import coco
 report = caplens.evaluate(*coco.workload(), metrics=["bleu", "rouge-l", "cider-d", "cider-r"])
 """
-LOAD = "import caplens, coco; coco.workload()"
+LOAD = "import caplens; from perf import coco; coco.workload()"
 
 
 def stand_in_penalties(candidates: list[str], references: list[list[str]]) -> None:

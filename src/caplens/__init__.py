@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from caplens import compat as _compat
 from caplens import report as _report
 from caplens.captioning.reward import Reward
 from caplens.core.captions import CaptionSet
@@ -34,4 +35,4 @@ __all__ = [
     "read",
     "score_batch",
 ]
-del _report
+del _compat, _report

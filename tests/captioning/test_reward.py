@@ -11,7 +11,7 @@ import pytest
 
 import caplens
 from caplens.captioning.reward import END_WORD
-from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.errors import CaplensWarning, InputError, MissingData
 
 REFERENCES = {
     1: ["A cat sleeps on a mat.", "the cat sleeps"],
@@ -57,6 +57,12 @@ def test_mixtures_options_and_ready_metrics() -> None:
     np.testing.assert_array_equal(ready(IDS, CAPTIONS), evaluated("cider-r", k_r=0.3))
     with pytest.raises(InputError, match="k_q"):
         caplens.Reward("cider-r", references=REFERENCES, k_q=0.3)
+
+
+@pytest.mark.parametrize("metric", ["clip-s", {"cider-r": 1.0, "ref-clip-s": 0.5}])
+def test_pictures_are_asked_for_when_the_reward_is_made(metric: str | dict[str, float]) -> None:
+    with pytest.raises(MissingData, match=r"clip-s looks at the image.* pass images="):
+        caplens.Reward(metric, references=REFERENCES)
 
 
 def test_idf_of_another_corpus() -> None:

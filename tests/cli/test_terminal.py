@@ -166,7 +166,7 @@ def test_notes_warnings_and_tracebacks_do_not_steer_the_terminal(run: Run, monke
 
     monkeypatch.setattr("caplens.metrics.list_metrics", noted)
     shown = run("metrics")
-    assert shown.code == 1
+    assert shown.code == 3
     assert r"note: \x1b]0;x\x07" in shown.stderr
     assert r"RuntimeError: \x1b]0;x\x07" in shown.stderr
     check(shown)

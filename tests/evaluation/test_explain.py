@@ -56,8 +56,8 @@ def test_a_picture_that_cannot_be_looked_at_is_noted_if_there_are_references(tmp
     [
         ("", ["a"], "the caption is empty"),
         (" \n", ["a"], "the caption is empty"),
-        ("a cat", None, "nothing to hold the caption against"),
-        ("a cat", ["", " "], "nothing to hold the caption against"),
+        ("a cat", None, "nothing to compare the caption with"),
+        ("a cat", ["", " "], "nothing to compare the caption with"),
         ("a cat", "a dog", "one string"),
     ],
 )
@@ -82,7 +82,7 @@ def test_the_page_is_whole_and_markup_in_it_stays_text(tmp_path: Path) -> None:
     assert len(re.findall("<script", page)) == 2
     assert "<img" not in page
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
-    assert "http" not in page
+    assert "http" not in page.replace("http-equiv", "")
 
 
 def test_words_and_regions_of_a_picture_are_linked_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import re
@@ -38,7 +39,7 @@ def test_the_page_needs_nothing_from_outside() -> None:
     page = page_of(["a cat", "broken", ""])
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     assert "@import" not in page
-    assert "http" not in page
+    assert "://" not in page
 
 
 def test_markup_in_captions_ids_and_titles_stays_text(tmp_path: Path) -> None:
@@ -94,6 +95,28 @@ def test_very_long_captions_do_not_make_a_very_large_page() -> None:
     page = render(caplens.evaluate(["word " * 1000] * 3000, metrics=[Picky()]), "long")
     assert len(page) < 8_000_000
     assert data_of(page)["captions"][0].endswith("…")
+
+
+def test_one_row_with_huge_references_costs_no_other_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    captions = ["a cat"] * 999 + ["zebra " * 20_000]
+    references = [["a cat on a mat"]] * 999 + [[f"{number} {'word ' * 400}" for number in range(2_000)]]
+    data = data_of(render(caplens.evaluate(captions, references, metrics=[Overlap(), Picky()]), "huge"))
+    assert len(data["ids"]) == 1_000
+    assert data["references"][0] == ["a cat on a mat"]
+    assert data["references"][-1][-1] == "… and 1,990 more"
+    details = data["views"][0]["details"]
+    assert len(details) == 1_000
+    assert "too long for a page" in details["999"]["note"]
+
+
+def test_a_browser_may_run_nothing_but_the_pages_own_script() -> None:
+    page = page_of(["a cat"])
+    policy = re.search('<meta http-equiv="Content-Security-Policy" content="([^"]+)">', page)
+    scripts = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    assert policy is not None
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}';" in policy[1].replace("&#39;", "'")
 
 
 def test_details_are_kept_for_the_extremes_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def data(tmp_path: Path) -> Path:
 class Named:
     """Two regions with names."""
 
-    name = "named"
+    name = identity = "named"
 
     def __call__(self, image: object, image_id: str) -> Regions:
         return Regions.of([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], [0.9, 0.8], ["cat", "person"])
@@ -185,7 +185,7 @@ def test_regions_survive_packing() -> None:
         )
         for count in (2, 0, 3)
     ]
-    for before, after in zip(images, unpack_regions(*pack_regions(images)), strict=True):
+    for before, after in zip(images, unpack_regions(pack_regions(images)), strict=True):
         np.testing.assert_array_equal(before.vectors, after.vectors)
         np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
         assert before.regions.labels == after.regions.labels

@@ -16,6 +16,7 @@ from caplens.bench.statistics import PairStatistic, rating_statistics
 from caplens.core.captions import CaptionSet, media_name
 from caplens.core.errors import InputError
 from caplens.readers import read
+from caplens.readers.columns import CAPTION_NAMES, plain_name
 from caplens.readers.rows import shortened
 from caplens.readers.source import Source
 from caplens.readers.table import Table, refuse_repeated
@@ -63,6 +64,12 @@ class OwnRatings(RatingSet):
         if len(self.captions) > 1:
             raise InputError(
                 "ratings judge one file of captions", remedy="give one --captions, or a column 'preference'"
+            )
+        if not self.captions and not _has_captions(self.ratings):
+            raise InputError(
+                "there are ratings but no captions in it",
+                where=str(self.ratings),
+                remedy="give the captions they are about: --captions FILE, or a column 'caption'",
             )
         captions = self._read(self.captions[0] if self.captions else self.ratings)
         row_of = {name: row for row, name in enumerate(captions.ids)}
@@ -154,6 +161,11 @@ def _judgments(path: Path) -> tuple[str, list[_Judgment]]:
     if not rows:
         raise InputError("no row", where=source.name)
     return kind, rows
+
+
+def _has_captions(path: Path) -> bool:
+    with Source(path) as source:
+        return any(plain_name(name) in CAPTION_NAMES for name in Table(source).header)
 
 
 def _image(captions: CaptionSet, row: int) -> str:

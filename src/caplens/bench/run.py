@@ -17,14 +17,15 @@ from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Status
 from caplens.bench.score_store import stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored, Trial
-from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.errors import CaplensError, InputError, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.evaluation.resampling import Ints, Masks, as_extreme, p_value, rank_clusters
-from caplens.evaluation.tabular import Tabular
+from caplens.evaluation.plots import Panel, Point
+from caplens.evaluation.resampling import Ints, Masks, as_extreme, check_draws, p_value, rank_clusters
+from caplens.evaluation.tabular import Plottable
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
 from caplens.storage.identity import Identity
@@ -46,6 +47,8 @@ class Measurement:
 
     figure: AgreementStatistic
     metric: str
+    label: str
+    """What tables call the metric: its name, and the encoder where it is not the paper's."""
     estimate: Estimate
     used: int
     """Rows or pairs that could be scored, of `figure.count`."""
@@ -94,10 +97,15 @@ class Measurement:
         low, high = self.estimate.low, self.estimate.high
         return "" if np.isnan(low) else f"{self.shown(low)} to {self.shown(high)}"
 
+    def point(self) -> Point:
+        """Return it for a plot, on the scale that it is shown on."""
+        found = self.estimate
+        return Point(self.metric, found.value, (found.low, found.high), self.cluster).times(self.figure.scale)
+
     def cells(self) -> list[str]:
         """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
         return [
-            self.metric,
+            self.label,
             self.shown(self.estimate.value),
             self.interval,
             "" if self.cluster is None else str(self.cluster),
@@ -193,12 +201,12 @@ TABLE = ("set", "figure", "metric", "value", "95 % interval", "cluster", "rows",
 
 
 @dataclass
-class BenchReport(Tabular):
+class BenchReport(Plottable):
     """What a run of several sets found."""
 
     sets: list[SetReport]
     missing: dict[str, str]
-    """Set to reason, for sets whose files are not here."""
+    """Set to reason, for sets that could not be run: most often, their files are not here."""
     resamples: int
     permutations: int
     seed: int
@@ -218,12 +226,24 @@ class BenchReport(Tabular):
                 rows += [[part.rating_set.name, label, *row.cells()] for row in part.of(figure.key)]
         return Table(TABLE, rows, ("value", "95 % interval", "cluster", "rows", "in print"))
 
+    def panels(self) -> list[Panel]:
+        """Return one panel per set and headline figure, the best metric on top, with a line between rank clusters."""
+        return [
+            Panel(
+                f"{part.rating_set.title}: {figure.label}" + (f" ×{figure.scale:g}" if figure.scale != 1 else ""),
+                [row.point() for row in part.of(figure.key)],
+            )
+            for part in self.sets
+            for figure in part.task.figures
+            if figure.headline
+        ]
+
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per set, figure and metric, as numbers."""
         pandas = require("pandas", purpose="to_pandas")
-        wanted = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
+        columns = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
         rows = [(part.rating_set.name, row.to_dict()) for part in self.sets for row in part.measured]
-        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in wanted}} for name, entry in rows])
+        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in columns}} for name, entry in rows])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -257,22 +277,31 @@ def run(
 ) -> BenchReport:
     """Measure metrics on sets.
 
-    A set whose files are missing and a metric that cannot run on a set are listed with the reason; nothing else is
-    lost. Scores are stored as soon as they are computed.
+    A set that cannot be read or measured and a metric that cannot run on a set are listed with the reason; nothing else
+    is lost. If no set can be run, the first reason other than missing files is raised. Scores are stored as soon as
+    they are computed.
     """
     if not metrics:
         raise InputError("no metric was asked for", remedy="name some: --metrics cider-d,meteor or --metrics all")
+    check_draws("resamples", resamples)
+    check_draws("permutations", permutations)
     reports, missing = [], {}
+    failure: CaplensError | None = None
     for rating_set in sets:
         try:
             task = rating_set.load(data)
-        except MissingData as error:
-            missing[rating_set.name] = str(error)
+            report = SetReport(rating_set, task)
+            _score(report, metrics, progress)
+            _measure(report, resamples, permutations, seed, progress)
+        except Exception as error:
+            reason = as_caplens_error(error)
+            missing[rating_set.name] = str(reason)
+            if not isinstance(reason, MissingData):
+                failure = failure or reason
             continue
-        report = SetReport(rating_set, task)
-        _score(report, metrics, progress)
-        _measure(report, resamples, permutations, seed, progress)
         reports.append(report)
+    if failure is not None and not reports:
+        raise failure
     return BenchReport(reports, missing, resamples, permutations, seed)
 
 
@@ -280,21 +309,22 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
     task, title = report.task, report.rating_set.title
     done: dict[str, list[Trial]] = {metric.name: [] for metric in metrics}
     total = len(task.trials) * len(metrics)
-    for place, captions in enumerate(task.trials):
+    for trial_number, captions in enumerate(task.trials):
         work = Workspace(captions, progress)
         for number, metric in enumerate(metrics):
-            progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
+            progress(f"{title}: {metric.name}", trial_number * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
-            if "image" in metric.needs and captions.images is None and captions.videos is None:
+            lost = report.rating_set.files and captions.images is None and captions.videos is None
+            if "image" in metric.needs and lost:  # of a user's own ratings, the metric itself says what to give
                 report.skipped[metric.name] = (
                     f"it looks at pictures, and of this set's none is in the --data folders ({report.rating_set.home})"
                 )
                 continue
             try:
                 done[metric.name].append(trial_scores(metric, work, task.details))
-            except CaplensError as error:
-                report.skipped[metric.name] = str(error)
+            except Exception as error:
+                report.skipped[metric.name] = str(as_caplens_error(error))
     progress(title, total, total)
     for metric in metrics:
         if metric.name in report.skipped:
@@ -315,13 +345,16 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
         rows: dict[str, Measurement] = {}
         for name, scored in report.scored.items():
             value = float(figure.resampled(scored, everything)[0])
-            found = published.compare(report.rating_set.name, figure.key, task.signature, name, scored.signature, value)
+            comparisons = published.compare(
+                report.rating_set.name, figure.key, task.signature, name, scored.signature, value
+            )
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
+                label=scored.metric.label,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
-                comparisons=tuple(found),
+                comparisons=tuple(comparisons),
                 draws=tuple(figure.per_trial(scored))
                 if isinstance(figure, PairStatistic) and len(figure.trials) > 1
                 else (),
@@ -360,12 +393,12 @@ def _ranks(
 
 def _permuted(figure: AgreementStatistic, first: Scored, second: Scored, masks: Masks, observed: float) -> Floats:
     """Differences under swaps, in batches; a test that is clearly not significant stops early (Besag and Clifford)."""
-    found: list[Floats] = []
+    differences: list[Floats] = []
     for start in range(0, len(masks), BATCH):
-        found.append(figure.swapped(first, second, masks[start : start + BATCH]))
-        if sum(int(as_extreme(batch, observed).sum()) for batch in found) >= ENOUGH:
+        differences.append(figure.swapped(first, second, masks[start : start + BATCH]))
+        if sum(int(as_extreme(batch, observed).sum()) for batch in differences) >= ENOUGH:
             break
-    return np.concatenate(found)
+    return np.concatenate(differences)
 
 
 def _number(value: float) -> float | None:

@@ -1,16 +1,17 @@
 """The command line. A verb is one file of this folder: `name.py` with a function `command`, or with a typer `app`.
 
-Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)`), 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 a comparison or check failed (a verb raises `typer.Exit(1)`), 2 bad input, 3 an error in caplens
+or in a plug-in, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
 import pkgutil
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
@@ -19,13 +20,15 @@ import typer
 from typer.core import TyperGroup
 
 from caplens.cli._show import tell
-from caplens.core.errors import CaplensError, CaplensWarning
+from caplens.core.errors import CaplensWarning, MetricNote, UnexpectedError, as_caplens_error
 
 __all__ = ["build_app", "main"]
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 _DAILY = ("demo", "score", "check", "explain", "compare", "caption")
 ORDER = (*_DAILY, "report", "filter", "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
+
+INTERRUPTED = 130
 
 
 class _InOrder(TyperGroup):
@@ -55,6 +58,17 @@ def build_app() -> typer.Typer:
     return app
 
 
+def _name_arguments_plainly(command: Any) -> None:
+    """Show arguments in every help as CAPTIONS..., where typer would write {CAPTIONS...}... <list[Path]>; no <bool>."""
+    for below in getattr(command, "commands", {}).values():
+        _name_arguments_plainly(below)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+            parameter.display_type_rich = lambda ctx: None
+        if parameter.param_type_name == "argument":
+            parameter.get_usage_pieces = lambda ctx, name=parameter.metavar: [name]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -71,6 +85,7 @@ def _every_verb(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one verb and exit with its code."""
+    _open_closed_streams()
     arguments = _bare_json_means_stdout(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets it written out
@@ -78,29 +93,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with warnings.catch_warnings():  # the process is the command line's own, and this is its first thread
         warnings.simplefilter("always", CaplensWarning)
         warnings.filterwarnings("ignore", module="PIL")  # remarks on metadata that nobody here looks at
-        warnings.showwarning = _show_warning
+        notes: dict[str, dict[str, None]] = {}
+        warnings.showwarning = functools.partial(_show_warning, notes)
         try:
-            code = build_app()(args=arguments, prog_name="caplens", standalone_mode=False)
-        except CaplensError as error:
-            _fail(str(error), 2)
+            command = typer.main.get_command(build_app())
+            _name_arguments_plainly(command)
+            code = command.main(args=arguments, prog_name="caplens", standalone_mode=False)
+            if code == INTERRUPTED:  # some versions of typer return it, others raise
+                _fail("interrupted", INTERRUPTED)
         except (KeyboardInterrupt, typer.Abort):
-            _fail("interrupted", 130)
+            _fail("interrupted", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output (head, less) has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
-        except OSError as error:
-            _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 2)
         except Exception as error:
             if hasattr(error, "format_message"):  # what typer has to say about the arguments
                 _explain_usage(error)
                 sys.exit(2)
-            for line in traceback.format_exc().splitlines():
-                tell(line)
-            sys.exit(1)
+            reason = as_caplens_error(error)
+            _fail(str(reason), 3 if isinstance(reason, UnexpectedError) else 2)
+        finally:
+            for note, metrics in notes.items():
+                tell(f"note: {', '.join(metrics)}: {note}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _open_closed_streams() -> None:
+    """Give standard streams that are closed a place, or the next file we open gets a library's remarks into it."""
+    closed = sys.stdout is None
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdin, sys.stdout, sys.stderr = (
+        stream or open(number, mode, encoding="utf-8")  # noqa: SIM115
+        for stream, number, mode in ((sys.stdin, 0, "r"), (sys.stdout, 1, "w"), (sys.stderr, 2, "w"))
+    )
+    if closed:
+        _fail("standard output is closed; send it to a file or to /dev/null", 2)
+
+
 def _show_warning(
+    notes: dict[str, dict[str, None]],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -108,6 +141,10 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    """Say it now; notes on numbers come below them, once for all metrics that say the same."""
+    if isinstance(message, MetricNote):
+        notes.setdefault(message.note, {})[message.metric] = None
+        return
     if issubclass(category, CaplensWarning):
         tell(f"note: {message}")
         return

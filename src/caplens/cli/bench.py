@@ -14,7 +14,6 @@ from caplens.cli._arguments import (
     Dtype,
     Encoder,
     Images,
-    Metrics,
     Options,
     References,
     Videos,
@@ -32,31 +31,54 @@ if TYPE_CHECKING:
 def command(
     sets: Annotated[
         list[str] | None,
-        typer.Argument(help="Rating sets, all (those whose files are found), or list (what there is and where)."),
+        typer.Argument(
+            metavar="[SETS]...",
+            help="Rating sets, all (those whose files are found), or list (what there is and where).",
+        ),
     ] = None,
-    data: Annotated[list[Path] | None, typer.Option(help="Folder with rating sets; may be repeated.")] = None,
-    metrics: Metrics = None,
+    data: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Folder with rating sets; may be repeated.")
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="NAMES",
+            help="Names with commas between: of `caplens metrics`, classical, picture, learned, FILE.py:CLASS.",
+            show_default="all that can run",
+        ),
+    ] = None,
     option: Options = None,
     encoder: Encoder = None,
     device: Device = None,
     dtype: Dtype = None,
     batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
-    ratings: Annotated[Path | None, typer.Option(help="Your own: csv with id, rating or id, preference.")] = None,
+    ratings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own: csv with id, rating or id, preference.")
+    ] = None,
     captions: Annotated[
-        list[Path] | None, typer.Option(help="Captions that --ratings judges; two for preferences.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Captions that --ratings judges; two for preferences.")
     ] = None,
     references: References = None,
     images: Images = None,
     videos: Videos = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples over images for the intervals.")] = 1000,
-    permutations: Annotated[int, typer.Option(min=0, help="Swaps in each paired test; 0 for no tests.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstrap and tests.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Write a page with plots.")] = None,
+    resamples: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Bootstrap samples over images for the intervals.")
+    ] = 1000,
+    permutations: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Swaps in each paired test; 0 for no tests.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Seed of bootstrap and tests.")] = 1,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
     format: Format = Layout.table,
     json: JsonTarget = None,
 ) -> None:
-    """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print."""
+    """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print.
+
+    Example: caplens bench flickr8k-expert --data ratings -m cider-d,meteor,spice
+    """
     from caplens.bench.base import RatingSet, find_sets, known_sets
     from caplens.bench.custom_ratings import OwnRatings
     from caplens.bench.data import DataFolders
@@ -111,12 +133,12 @@ def command(
 
 def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
     """The metrics asked for; all that can be made without a word, the others named with what they lack."""
-    from caplens.core.errors import MissingData
+    from caplens.core.errors import CaplensError
     from caplens.metrics import list_metrics, load_metrics
 
     if names is not None and names.strip() != "all":
         return load_metrics(split_names(names), options)
-    lacking: dict[str, MissingData] = {}
+    lacking: dict[str, CaplensError] = {}
     made = load_metrics([entry["name"] for entry in list_metrics()], options, lacking)
     for name, reason in lacking.items():
         tell(f"{name} is left out: {reason}")
@@ -175,7 +197,10 @@ def _show(report: BenchReport, json: str | None) -> None:
                 )
         for note in part.task.notes:
             say(json, f"note: {note}")
+        alike: dict[str, list[str]] = {}
         for name, reason in part.skipped.items():
-            say(json, f"{name} was not measured: {reason}")
+            alike.setdefault(reason.removeprefix(f"{name} "), []).append(name)
+        for reason, names in alike.items():
+            say(json, f"not measured: {', '.join(names)}: {reason}")
         say(json, f"{part.rating_set.name}|{part.task.signature}|resamples:{report.resamples}|seed:{report.seed}")
         say(json)

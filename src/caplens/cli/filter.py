@@ -30,7 +30,7 @@ from caplens.core.errors import InputError
 
 
 def command(
-    shards: Annotated[list[str], typer.Argument(help="Shards: files, globs, {000..099}, folders.")],
+    shards: Annotated[list[str], typer.Argument(metavar="SHARDS", help="Shards: files, globs, {000..099}, folders.")],
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="What is kept, a file for each shard; with --to uids, a .npy file.")
     ],
@@ -69,11 +69,16 @@ def command(
     workers: Workers = None,
     gpus_per_worker: GpusPerWorker = 0,
     allow_urls: AllowUrls = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page with histograms and what was kept.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with histograms and what was kept.")
+    ] = None,
     format: Format = Layout.table,
     json: JsonTarget = None,
 ) -> None:
-    """Score shards and write the rows that are good enough."""
+    """Score shards and write the rows that are good enough.
+
+    Example: caplens filter "data/*.tar" --keep "pac-s >= 0.3" --output kept
+    """
     from caplens.scale.filter import filter_shards
 
     names = split_names(metrics)

@@ -28,17 +28,21 @@ def build(
     captions: Annotated[
         list[str],
         typer.Argument(
-            help="References: COCO annotations, jsonl, csv, parquet or json by id; or shards: files, globs, {000..099}."
+            metavar="CAPTIONS",
+            help="References: COCO annotations, jsonl, csv, parquet, json by id; or shards (globs, {00..99}).",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", help="The table to write (.safetensors).")],
-    tokenizer: Annotated[str, typer.Option(help="ptb, as coco-caption does, or whitespace.")] = "ptb",
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The table to write (.safetensors).")],
+    tokenizer: Annotated[str, typer.Option(metavar="NAME", help="ptb, as coco-caption does, or whitespace.")] = "ptb",
     engine: Engine = "local",
     workers: Workers = None,
     allow_urls: AllowUrls = False,
     json: JsonTarget = None,
 ) -> None:
-    """Count in how many images' references every n-gram occurs; use it with `idf=TABLE`."""
+    """Count in how many images' references every n-gram occurs; use it with `idf=TABLE`.
+
+    Example: caplens idf build captions_train2014.json --output coco.safetensors
+    """
     from caplens.core.errors import InputError
     from caplens.readers import read_references
     from caplens.storage.atomic import refuse_overwriting

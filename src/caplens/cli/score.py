@@ -20,6 +20,7 @@ from caplens.cli._arguments import (
     Metrics,
     Options,
     References,
+    Several,
     Videos,
     name_failures,
     name_unscored,
@@ -36,8 +37,9 @@ def command(
     predictions: Annotated[
         list[str],
         typer.Argument(
+            metavar="CAPTIONS",
             help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input. "
-            "With --output any number of shards: files, globs, {000..099}, folders."
+            "With --output any number of shards: files, globs, {000..099}, folders.",
         ),
     ],
     references: References = None,
@@ -46,6 +48,15 @@ def command(
     caption_column: CaptionColumn = None,
     image_column: ImageColumn = None,
     id_column: IdColumn = None,
+    several: Several = False,
+    choose_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="With --several: the metric that chooses the best caption of a picture.",
+            show_default="the first without references",
+        ),
+    ] = None,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -53,7 +64,7 @@ def command(
     dtype: Dtype = None,
     batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     output: Annotated[
         Path | None,
@@ -67,10 +78,15 @@ def command(
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
-    """Score captions; without --metrics, with the quick ones that run on what is given."""
+    """Score captions; without --metrics, with the quick ones that run on what is given.
+
+    Example: caplens score predictions.json -r captions_val2014.json --html report.html
+    """
     asked = split_names(metrics)
     reading = {"caption_column": caption_column, "image_column": image_column, "id_column": id_column}
     if output is not None:
+        if several:
+            raise InputError("--several is for one file", remedy="score shards without it: every row is a caption")
         from caplens.scale.evaluate import evaluate_shards
 
         with progress_bar() as progress:
@@ -97,8 +113,9 @@ def command(
         raise InputError(f"{len(predictions)} files were given", remedy="with --output DIR each is scored as a shard")
     _score_file(
         Path(predictions[0]),
-        {"references": references, "images": images, "videos": videos, **reading},
+        {"references": references, "images": images, "videos": videos, "several": several, **reading},
         asked,
+        choose_by,
         {
             "strict": strict,
             **read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size),
@@ -114,6 +131,7 @@ def _score_file(
     predictions: Path,
     reading: dict[str, Any],
     asked: list[str],
+    choose_by: str | None,
     options: dict[str, Any],
     html: Path | None,
     format: Layout,
@@ -130,11 +148,11 @@ def _score_file(
         report = evaluate(captions, metrics=asked or None, progress=progress, **options)
 
     if json is not None:  # details are worked out for those who look at them
-        write_json(json, report.contents())
+        write_json(json, report.contents(choose_by))
     if html is not None:
         report.to_html(html, title=predictions.name)
     show_result(
-        report,
+        report.several(choose_by) if reading["several"] else report,
         format,
         json,
         signatures=[result.signature for result in report] if signatures else (),

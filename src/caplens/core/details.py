@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, cast, overload
 
-from caplens.core.errors import InputError
+from caplens.core.errors import InputError, as_caplens_error
 from caplens.core.plain_json import ENTRIES_AT_ONCE
 
 Status = Literal["right", "exact", "mentioned", "stem", "synonym", "paraphrase", "partly", "wrong", "missing"]
@@ -104,15 +104,15 @@ def read_details(entry: AnyDetails) -> Details:
     >>> details["missing"]
     [{'text': 'dog'}]
     """
-    made = dict(entry)
-    if "missing" in made:  # a bare text says the same
-        made["missing"] = [{"text": item} if isinstance(item, str) else item for item in _list(made, "missing")]
+    details = dict(entry)
+    if "missing" in details:  # a bare text says the same
+        details["missing"] = [{"text": item} if isinstance(item, str) else item for item in _list(details, "missing")]
     for key, required in _REQUIRED.items():
-        for place, item in enumerate(_list(made, key)):
+        for index, item in enumerate(_list(details, key)):
             if not isinstance(item, Mapping) or required not in item:
-                raise InputError(f"details have {item!r:.60} where a {required!r} is needed", where=f"{key}[{place}]")
-            _check_entry(item, f"{key}[{place}]", len(_list(made, "regions")))
-    return cast(Details, made)
+                raise InputError(f"details have {item!r:.60} where a {required!r} is needed", where=f"{key}[{index}]")
+            _check_entry(item, f"{key}[{index}]", len(_list(details, "regions")))
+    return cast(Details, details)
 
 
 def _list(entry: AnyDetails, key: str) -> Sequence[Any]:
@@ -151,13 +151,20 @@ class LazyDetails(Sequence[Details]):
     def __getitem__(self, row: slice) -> list[Details]: ...
     def __getitem__(self, row: int | slice) -> Details | list[Details]:
         rows = range(len(self))[row]
-        return self.of(rows) if isinstance(rows, int) else self.of_rows(rows)
+        if isinstance(rows, int):
+            return self._of_or_note(rows)
+        try:
+            return self.of_rows(rows)
+        except Exception:
+            return [self._of_or_note(row) for row in rows]
+
+    def _of_or_note(self, row: int) -> Details:
+        """The details of one caption; what goes wrong is said in its place and costs no other."""
+        try:
+            return self.of(row)
+        except Exception as error:
+            return {"note": f"cannot be explained: {as_caplens_error(error)}"}
 
     def __iter__(self) -> Iterator[Details]:
         for start in range(0, len(self), ENTRIES_AT_ONCE):
             yield from self[start : start + ENTRIES_AT_ONCE]
-
-
-def details_of_rows(details: Sequence[AnyDetails], rows: Sequence[int]) -> Sequence[AnyDetails]:
-    """The entries of some captions, worked out together where the details are lazy."""
-    return details.of_rows(rows) if isinstance(details, LazyDetails) else [details[row] for row in rows]

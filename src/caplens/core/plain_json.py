@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from caplens.core.errors import InputError, as_caplens_error
+
 ENTRIES_AT_ONCE = 1024
 
 
@@ -29,7 +31,9 @@ def json_text(value: Any) -> str:
 
 
 def json_pieces(value: Any) -> Iterator[str]:
-    """The text of `json_text` in pieces; a sequence that is no list (lazy details) is never held as a whole.
+    """The text of `json_text` in pieces; a long sequence (lazy details) is never held as a whole.
+
+    An entry of a sequence that cannot be written costs itself only: a note stands in its place.
 
     >>> "".join(json_pieces({"ids": ["a"], "details": range(3), "none": {}}))
     '{"ids": ["a"], "details": [0, 1, 2], "none": {}}'
@@ -40,20 +44,31 @@ def json_pieces(value: Any) -> Iterator[str]:
             yield f"{', ' if number else ''}{json_text(str(key))}: "
             yield from json_pieces(entry)
         yield "}"
-    elif isinstance(value, Sequence) and not isinstance(value, list | tuple | str):
+    elif isinstance(value, Sequence) and not isinstance(value, str):
         yield "["
         for start in range(0, len(value), ENTRIES_AT_ONCE):
-            portion = json_text(list(value[start : start + ENTRIES_AT_ONCE]))
-            yield f"{', ' if start else ''}{portion[1:-1]}"
+            portion = list(value[start : start + ENTRIES_AT_ONCE])
+            try:
+                text = json_text(portion)[1:-1]
+            except Exception:
+                text = ", ".join(map(_text_or_note, portion))
+            yield f"{', ' if start else ''}{text}"
         yield "]"
     else:
         yield json_text(value)
 
 
+def _text_or_note(value: Any) -> str:
+    try:
+        return json_text(value)
+    except Exception as error:
+        return json_text({"note": f"cannot be written: {as_caplens_error(error)}"})
+
+
 def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be written as json")
+    raise InputError(f"{type(value).__name__} has no form in json")
 
 
 def _finite(value: Any) -> Any:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from caplens.core.captions import Media
-from caplens.core.errors import CaplensError, InputError
+from caplens.core.captions import Media, media_name
+from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.types import Vectors
 from caplens.encoders.base import BatchRoom, Encoder, TokenVectors, ahead
 from caplens.storage.cache import EmbeddingCache, key_of, key_of_digest
-from caplens.vision.images import first_line
 from caplens.vision.pictures import Picture, PictureReader, media_key
 from caplens.vision.video import Sampling, Video, decoder, open_video
 
@@ -117,12 +116,8 @@ class Embedder:
         rows, key, picture = entry
         try:
             return rows, key, self.encoder.pixels(picture.image())
-        except InputError as error:
-            return rows, key, error
-        except CaplensError:
-            raise
         except Exception as error:
-            return rows, key, InputError(f"cannot be brought to size ({first_line(error)})", where=picture.name)
+            return rows, key, _failure(error, picture.media)
 
     def read_pictures(
         self, media: Sequence[Media | None], failures: dict[int, str]
@@ -150,8 +145,8 @@ class Embedder:
         media, rows = entry
         try:
             return rows, self.pictures.read(media, allow_urls=self.allow_urls)
-        except InputError as error:
-            return rows, error
+        except Exception as error:
+            return rows, _failure(error, media)
 
     def videos(self, media: Sequence[Media | None], sampling: Sampling) -> FrameEmbeddings:
         """Encode the chosen frames of every video, streamed."""
@@ -166,8 +161,8 @@ class Embedder:
             for (rows, video, _), key in zip(portion, keys, strict=True):
                 try:
                     features = known[key] if key in known else self._encode_frames(video, sampling)
-                except InputError as error:
-                    self.fail(error, rows, failures)
+                except Exception as error:
+                    self.fail(_failure(error, media[rows[0]]), rows, failures)
                     continue
                 if key not in known:
                     self.cache.put({key: features})
@@ -190,8 +185,8 @@ class Embedder:
             try:
                 video = open_video(item, allow_urls=self.allow_urls)
                 portion.append((rows, video, video.digest()))
-            except InputError as error:
-                self.fail(error, rows, failures)
+            except Exception as error:
+                self.fail(_failure(error, item), rows, failures)
                 continue
             size += video.size
             if len(portion) == PICTURES_AT_ONCE or size > MOST_BYTES_AT_ONCE:
@@ -248,6 +243,17 @@ class Embedder:
     def report(self, task: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(task, done, total)
+
+
+def _failure(error: Exception, media: Media | None) -> InputError:
+    """What to say about one picture or video, whatever went wrong; what the metric itself lacks is raised."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, CaplensError):
+        raise error
+    return InputError(
+        f"cannot be looked at: {as_caplens_error(error)}", where="" if media is None else media_name(media)
+    )
 
 
 def rows_by_media(media: Sequence[Media | None]) -> dict[Hashable, tuple[Media, list[int]]]:

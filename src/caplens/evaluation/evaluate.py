@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import CaplensError, InputError, MissingData
+from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.progress import Progress, silent
 from caplens.core.workspace import Workspace
 from caplens.evaluation.results import Report
@@ -22,6 +22,7 @@ def evaluate(
     ids: Sequence[Any] | None = None,
     metrics: str | Sequence[str | Metric] | None = None,
     *,
+    groups: Sequence[Any] | Mapping[Any, Any] | None = None,
     progress: Progress = silent,
     strict: bool = False,
     **options: Any,
@@ -36,22 +37,24 @@ def evaluate(
         metrics: names (``caplens.list_metrics()``), groups (``classical``, ``picture``, ``learned``, ``all``), files
             (``./mine.py:Mine``) or metrics made by ``caplens.load_metric``; by default the quick ones that look at
             everything given.
+        groups: where a picture has several captions, the id of its picture for every caption; mappings of references
+            and images then go by the picture, and the report has `several` and `per_picture`.
         strict: raise at the first picture that cannot be read instead of scoring it NaN.
         options: passed to every metric that takes them, such as ``idf=`` or ``encoder=``.
 
-    A metric that cannot run (no references, no weights) is listed in ``report.errors`` with the reason; the others are
-    not lost. If none can run, the first reason is raised.
+    A metric that cannot run (no references, no weights, a bug) is listed in ``report.errors`` with the reason; the
+    others are not lost. If none can run, the first reason is raised.
 
     >>> report = evaluate(["a cat on a mat"], [["a cat on a mat"]], metrics=["bleu-4", "rouge-l"])
     >>> report["rouge-l"].score
     1.0
     """
     if isinstance(candidates, CaptionSet):
-        if any(column is not None for column in (references, images, videos, ids)):
+        if any(column is not None for column in (references, images, videos, ids, groups)):
             raise InputError("a CaptionSet came with extra columns", remedy="put them into the CaptionSet")
         captions = candidates
     else:
-        captions = CaptionSet.of(candidates, references, images, videos, ids)
+        captions = CaptionSet.of(candidates, references, images, videos, ids, groups=groups)
     return score_captions(Workspace(captions, progress, strict), metrics, options)
 
 
@@ -67,7 +70,7 @@ def score_captions(
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
     loaded = [metric for metric in metrics if isinstance(metric, Metric)]
     names = expand_groups([name for name in metrics if isinstance(name, str)], work.captions)
-    missing: dict[str, MissingData] = {}
+    missing: dict[str, CaplensError] = {}
     loaded += load_metrics(names, dict(options or {}), missing)
 
     report = Report(work.captions)
@@ -82,11 +85,12 @@ def score_captions(
     for metric in loaded:
         try:
             report.add(metric.result(work))
-        except CaplensError as error:
+        except Exception as error:
+            reason = as_caplens_error(error)
             if work.strict:
-                raise
-            report.errors[metric.name] = str(error)
-            first = first or error
+                raise reason from reason.__cause__
+            report.errors[metric.name] = str(reason)
+            first = first or reason
     if first is not None and not report.results:
         raise first
     return report

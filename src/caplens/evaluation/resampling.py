@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.core.errors import InputError
 from caplens.core.types import Floats
 
 Ints = NDArray[np.int32]
@@ -20,6 +21,13 @@ Name = TypeVar("Name", bound=Hashable)
 
 CELLS = 1_000_000
 """Weights held at a time (8 MB), or those of one draw if it is larger."""
+MOST_DRAWS = 1_000_000
+
+
+def check_draws(option: str, draws: int, least: int = 0) -> None:
+    """Refuse a number of draws that would take days and more memory than there is."""
+    if not least <= draws <= MOST_DRAWS:
+        raise InputError(f"{option}={draws}", remedy=f"give {least} to {MOST_DRAWS:,}; 1,000 is usual")
 
 
 def draw_weights(random: np.random.Generator, units: int, samples: int) -> Ints:

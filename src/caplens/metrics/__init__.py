@@ -9,13 +9,14 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import InputError, MissingData
+from caplens.core.errors import CaplensError, CaplensWarning, InputError, MissingData, as_caplens_error
 from caplens.metrics.base import Metric, registered
 
 __all__ = [
@@ -51,7 +52,11 @@ def known_metrics() -> dict[str, type[Metric]]:
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     for entry in entry_points(group="caplens.metrics"):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:  # someone else's package must not cost our own metrics
+            note = f"the plug-in {entry.value} cannot be imported: {as_caplens_error(error)}"
+            warnings.warn(note, CaplensWarning, stacklevel=2)
     return dict(sorted(registered().items()))
 
 
@@ -107,7 +112,7 @@ def _from_file(name: str) -> type[Metric]:
     file = _METRIC_FILE.fullmatch(name)
     if file is None:
         raise InputError(f"no metric is called {name!r}", remedy="a file's metric is written ./my_metric.py:MyMetric")
-    path, wanted = file["path"], file["metric"]
+    path, class_name = file["path"], file["metric"]
     source = Path(path)
     if not source.is_file():
         raise InputError("there is no such file", where=path, remedy="write -m ./my_metric.py:MyMetric")
@@ -120,19 +125,19 @@ def _from_file(name: str) -> type[Metric]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InputError(f"cannot be imported ({type(error).__name__}: {error})", where=path) from error
-    found = {
+    metrics = {
         key: value
         for key, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, Metric) and value.__module__ == spec.name
     }
-    if wanted in found:
-        return found[wanted]
-    concrete = {key: value for key, value in found.items() if hasattr(value, "name")}
-    if not wanted and len(concrete) == 1:
+    if class_name in metrics:
+        return metrics[class_name]
+    concrete = {key: value for key, value in metrics.items() if hasattr(value, "name")}
+    if not class_name and len(concrete) == 1:
         return next(iter(concrete.values()))
-    remedy = f"it has: {', '.join(found)}" if found else "a metric is a subclass of caplens.metrics.base.Metric"
+    remedy = f"it has: {', '.join(metrics)}" if metrics else "a metric is a subclass of caplens.metrics.base.Metric"
     raise InputError(
-        f"no metric {wanted!r} in it" if wanted else "it has not exactly one metric", where=path, remedy=remedy
+        f"no metric {class_name!r} in it" if class_name else "it has not exactly one metric", where=path, remedy=remedy
     )
 
 
@@ -161,33 +166,36 @@ def load_metric(name: str, **options: Any) -> Metric:
 
 
 def load_metrics(
-    names: list[str], options: dict[str, Any], missing: dict[str, MissingData] | None = None
+    names: list[str], options: dict[str, Any], missing: dict[str, CaplensError] | None = None
 ) -> list[Metric]:
     """Make several metrics, each with those of the options that it takes; an option nobody takes is an error.
 
-    A metric that lacks data or weights is left out and put into `missing` with the reason, or raises without it.
+    A metric that cannot be made, for want of data or by a bug, is left out and put into `missing` with the reason, or
+    raises without it. A value that an option does not take is the user's to mend, and raises.
     """
-    wanted: dict[str, type[Metric]] = {}
+    classes: dict[str, type[Metric]] = {}
     for name in expand_groups(names):
         metric = find_metric(name)
-        wanted[metric.name] = metric
-    taken = set().union(*(metric.options() for metric in wanted.values())) if wanted else set()
+        classes[metric.name] = metric
+    taken = set().union(*(metric.options() for metric in classes.values())) if classes else set()
     unknown = sorted(set(options) - taken)
     if unknown:
         close = difflib.get_close_matches(unknown[0], taken, n=3)
         raise InputError(
-            f"none of {', '.join(wanted)} has an option {unknown[0]!r}",
+            f"none of {', '.join(classes)} has an option {unknown[0]!r}",
             remedy=f"did you mean {' or '.join(close)}?" if close else f"they take: {', '.join(sorted(taken))}",
         )
-    made: list[Metric] = []
-    for name, metric in wanted.items():
+    metrics: list[Metric] = []
+    for name, metric in classes.items():
         try:
-            made.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
-        except MissingData as reason:
+            metrics.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
+        except InputError:
+            raise
+        except Exception as error:
             if missing is None:
                 raise
-            missing[name] = reason
-    return made
+            missing[name] = as_caplens_error(error)
+    return metrics
 
 
 def list_metrics() -> list[dict[str, Any]]:

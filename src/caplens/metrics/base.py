@@ -18,13 +18,13 @@ import numpy as np
 
 from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
-from caplens.core.errors import CaplensWarning, MissingData
+from caplens.core.errors import MetricNote, MissingData
 from caplens.core.signature import Signature
 from caplens.core.sums import exact_sums
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage.identity import Identity
-from caplens.text.language import foreign_note
+from caplens.text.language import foreign_note, unsegmented_note
 
 Need = Literal["references", "image", "video"]
 Resources = Mapping[str, str | Identity]
@@ -106,6 +106,19 @@ class Metric(ABC):
         """Return why a caption's row depends on the other captions; empty if shards can be scored one by one."""
         return ""
 
+    @property
+    def label(self) -> str:
+        """What tables call it: its name, and what it ran over where that is not what the name stands for."""
+        return self.name
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        """Return what the reader should know where it does not understand the captions' language, or its words."""
+        if self.english_only:
+            return foreign_note(captions.candidates)
+        if isinstance(getattr(self, "tokenizer", None), str):  # a callable may know what words are
+            return unsegmented_note(captions.candidates)
+        return None
+
     @classmethod
     def takes(cls, captions: CaptionSet) -> bool:
         """Say whether these captions come with all the columns that it needs."""
@@ -166,13 +179,15 @@ class Metric(ABC):
         """Score every caption of the workspace."""
         self.check(work.captions)
         statistics = self.statistics(work)
-        rows = statistics.rows
-        foreign = foreign_note(work.captions.candidates) if self.english_only else None
+        rows, failures = _finite_rows(statistics, len(work.captions))
+        foreign = self.language_note(work.captions)
         notes = statistics.notes if foreign is None else (*statistics.notes, foreign)
         if not work.quiet:
             for note in notes:
-                warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
+                warnings.warn(MetricNote(self.name, note), stacklevel=2)
         scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
+        if scores.shape != (len(rows),):
+            raise ValueError(f"scores of shape {scores.shape} for {len(rows)} captions")
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
         usable = rows[~np.isnan(rows).any(axis=1)]
         score = float(self.corpus(exact_sums(usable), len(usable))) if len(usable) else float("nan")
@@ -186,20 +201,43 @@ class Metric(ABC):
             metric=self,
             details=statistics.details if work.details else None,
             notes=notes,
-            failures=statistics.failures,
+            failures=failures,
         )
 
     @classmethod
-    def options(cls) -> frozenset[str]:
-        """Names of the keyword arguments this metric takes; `**options` stands for those of the class above."""
-        names: set[str] = set()
+    def option_defaults(cls) -> dict[str, Any]:
+        """Keyword arguments this metric takes, with their defaults; `**options` stands for those of the class above."""
+        defaults: dict[str, Any] = {}
         for level in cls.__mro__:
             if "__init__" in level.__dict__:
                 parameters = list(inspect.signature(level.__dict__["__init__"]).parameters.values())[1:]
-                names |= {parameter.name for parameter in parameters if parameter.kind not in _REST}
+                for parameter in parameters:
+                    if parameter.kind not in _REST:
+                        defaults.setdefault(parameter.name, parameter.default)
                 if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
                     break
-        return frozenset(names)
+        return defaults
+
+    @classmethod
+    def options(cls) -> frozenset[str]:
+        """Names of the keyword arguments this metric takes."""
+        return frozenset(cls.option_defaults())
+
+
+def _finite_rows(statistics: Statistics, captions: int) -> tuple[Floats, Mapping[int, str]]:
+    """Return the rows, and why some are NaN: no caption goes without a score and without a reason."""
+    rows = statistics.rows
+    if rows.ndim != 2 or len(rows) != captions:
+        raise ValueError(f"statistics of shape {rows.shape} for {captions} captions")
+    if statistics.details is not None and len(statistics.details) != captions:
+        raise ValueError(f"{len(statistics.details)} details for {captions} captions")
+    broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    new = [row for row in broken.tolist() if row not in statistics.failures]
+    if not new:
+        return rows, statistics.failures
+    rows = rows.copy()
+    rows[new] = np.nan
+    return rows, {**statistics.failures, **dict.fromkeys(new, "its score is not a finite number")}
 
 
 _REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

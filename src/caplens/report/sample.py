@@ -15,6 +15,8 @@ EXTREMES = 50
 """How many of the worst and of the best captions of each metric are always kept."""
 LONGEST = 2_000
 """Characters of one caption or reference that are shown."""
+REFERENCES_BUDGET = 20_000
+"""Characters of the references of one caption: one row with very many must not push the others off the page."""
 
 
 def extremes(report: Report, count: int) -> Iterator[int]:
@@ -23,11 +25,11 @@ def extremes(report: Report, count: int) -> Iterator[int]:
     for result in report:
         order = np.argsort(result.scores, kind="stable")  # NaN goes to the end
         orders.append(order[: int(np.isfinite(result.scores).sum())])
-    for place in range(count):
+    for number in range(count):
         for order in orders:
-            if place < len(order):
-                yield int(order[place])
-                yield int(order[-1 - place])
+            if number < len(order):
+                yield int(order[number])
+                yield int(order[-1 - number])
 
 
 def choose_rows(report: Report) -> list[int]:
@@ -55,8 +57,20 @@ def _by_importance(report: Report, total: int) -> Iterator[int]:
 
 
 def _size(report: Report, row: int) -> int:
-    texts = [report.captions.candidates[row], *(report.captions.references or [[]] * (row + 1))[row]]
-    return sum(min(LONGEST, len(text)) for text in texts)
+    return min(LONGEST, len(report.captions.candidates[row])) + sum(map(len, shown_references(report, row)))
+
+
+def shown_references(report: Report, row: int) -> list[str]:
+    """The references of a caption that a page shows; of very many, the first and how many more there are."""
+    references = [] if report.captions.references is None else report.captions.references[row]
+    shown: list[str] = []
+    left = REFERENCES_BUDGET
+    for text in references:
+        left -= min(LONGEST, len(text))
+        if left < 0:
+            return [*shown, f"… and {len(references) - len(shown):,} more"]
+        shown.append(shorten(text))
+    return shown
 
 
 def shorten(text: str) -> str:

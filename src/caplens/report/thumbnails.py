@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import CaplensError
 from caplens.vision.pictures import PictureReader
 from caplens.vision.video import Sampling, frames
 
@@ -52,7 +51,7 @@ def _picture(captions: CaptionSet, row: int, reader: PictureReader) -> Image | N
             return reader.open(image)
         shown = [] if video is None else list(frames(video, Sampling.parse("uniform-3")))
         return shown[len(shown) // 2] if shown else None
-    except CaplensError:
+    except Exception:  # the report has the reason; a page does without the picture
         return None
 
 

@@ -41,6 +41,8 @@ def write_page(
         shard_count=len(report.shards),
         histogram_width=WIDTH,
         histogram_height=HEIGHT,
+        several=None,
+        show=show_number,
     )
     write_atomically(path, page)
 
@@ -60,6 +62,7 @@ def _view(report: ShardReport, name: str) -> dict[str, Any]:
         "signature": total.signature,
         "notes": total.notes,
         "bars": bars,
+        "percent": percent,
         "low": show_number(low, percent) if bars else "",
         "high": show_number(high, percent) if bars else "",
         "extremes": _extremes(report, name),

@@ -102,10 +102,10 @@ def coco_references(path: Path) -> dict[str, list[str]]:
     """File name to captions, from COCO's own annotation file."""
     annotations: dict[str, Any] = read_json(path)
     names = {image["id"]: image["file_name"] for image in annotations["images"]}
-    found: dict[str, list[str]] = {}
+    references: dict[str, list[str]] = {}
     for annotation in annotations["annotations"]:
-        found.setdefault(names[annotation["image_id"]], []).append(" ".join(annotation["caption"].split()))
-    return found
+        references.setdefault(names[annotation["image_id"]], []).append(" ".join(annotation["caption"].split()))
+    return references
 
 
 def _from_json(path: Path) -> Iterator[Rated]:

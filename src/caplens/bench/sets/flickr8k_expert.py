@@ -90,10 +90,10 @@ def token_captions(path: Path) -> dict[str, str]:
 
 def by_image(captions: dict[str, str]) -> dict[str, list[str]]:
     """The captions of each photo, in order of their numbers."""
-    found: dict[str, list[str]] = {}
+    by_photo: dict[str, list[str]] = {}
     for caption_id, text in captions.items():
-        found.setdefault(caption_id.split("#")[0], []).append(text)
-    return found
+        by_photo.setdefault(caption_id.split("#")[0], []).append(text)
+    return by_photo
 
 
 def find_caption(captions: dict[str, str], caption_id: str, path: Path) -> str:

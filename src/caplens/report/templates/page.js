@@ -179,6 +179,21 @@
       choose(number);
       find("captions-title").scrollIntoView();
     });
+    // One stop of the Tab key per histogram; arrows move between its bars.
+    bar.addEventListener("keydown", (event) => {
+      const bars = [...bar.parentNode.querySelectorAll(".catch")], steps = { ArrowRight: 1, ArrowLeft: -1 };
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        bar.dispatchEvent(new MouseEvent("click"));
+      } else if (event.key in steps) {
+        event.preventDefault();
+        const next = bars[bars.indexOf(bar) + steps[event.key]];
+        if (!next) return;
+        bar.tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+      }
+    });
   }
   document.addEventListener("keydown", (event) => {
     const typing = event.target.matches("input, select, textarea");

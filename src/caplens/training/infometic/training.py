@@ -130,7 +130,7 @@ def calibrate_scale(losses: Losses, config: InfoMeticConfig, batches: int = 40) 
     with torch.inference_mode():
         tables = [losses.graded_tables(*sampler.coarse()[:2]) for _ in range(batches)]
         by_factor = {
-            factor: sum(float(pearson_loss(factor * sums + cosines, wanted)) for sums, cosines, wanted in tables)
+            factor: sum(float(pearson_loss(factor * sums + cosines, grades)) for sums, cosines, grades in tables)
             for factor in SCALE_FACTORS
         }
         losses.network.logit_scale.add_(math.log(min(by_factor, key=by_factor.__getitem__)))
@@ -161,12 +161,12 @@ def word_figures(by_word: Tensor, captions: CaptionTensors, rows: Tensor) -> dic
     A replaced word that was cut off the end counts as not found.
     """
     right, wrong = captions.right[rows], captions.wrong[rows]
-    found = wrong.any(dim=1) & (
+    replaced_lowest = wrong.any(dim=1) & (
         torch.where(wrong, by_word, torch.inf).amin(dim=1) < torch.where(right, by_word, torch.inf).amin(dim=1)
     )
     agreed = torch.where(right, by_word >= LEAST_ALPHA, by_word < LEAST_ALPHA) & (right | wrong)
     return {
-        "replaced word lowest": float(found.float().mean()),
+        "replaced word lowest": float(replaced_lowest.float().mean()),
         "words right at β": float(agreed.sum() / (right | wrong).sum()),
     }
 
