@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from caplens.core.errors import InputError, MissingData
-from caplens.core.optional import require
+from caplens.core.optional import check, require
 from caplens.core.types import Vectors
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -110,6 +110,7 @@ def place_onnx(device: str = "auto", dtype: str = "float32", batch_size: int | N
     check_device(device, dtype, batch_size)
     if dtype != "float32":
         raise InputError(f"the embedded encoder computes in float32, not in {dtype}", remedy="leave --dtype out")
+    check("onnxruntime", "tokenizers", purpose="the embedded encoder")
     present = require("onnxruntime", purpose="the embedded encoder").get_available_providers()
     has = {kind: provider in present for kind, provider in _PROVIDERS.items()} | {"cpu": True}
     if device == "auto":  # CoreML changes numbers by more than 1e-5

@@ -6,6 +6,7 @@ import functools
 import os
 
 from caplens.core.errors import InputError
+from caplens.core.optional import check
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import BACKBONES, RESNETS, load_clip
 from caplens.encoders.devices import Placement, check_device, place_onnx, place_torch
@@ -45,6 +46,8 @@ def load_encoder(
         encoder = automatic(source, heads)
     path = None if source is None else os.fspath(source)
     embedded = encoder.startswith("embedded") or encoder not in (*BACKBONES, *RESNETS)
+    if encoder in BACKBONES:
+        check("torch", "transformers", "tokenizers", "ftfy", purpose="CLIP")
     place = (place_onnx if embedded else place_torch)(device, dtype, batch_size)
     return _load(encoder, path, "" if path is None else weights.model_digest(path), heads, allow_pickle, place)
 

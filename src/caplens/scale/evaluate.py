@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from caplens.core.errors import InputError
+from caplens.core.optional import check
 from caplens.core.progress import Progress, silent
 from caplens.metrics import GROUPS, default_metrics, expand_groups, find_metric, load_metrics
 from caplens.metrics.base import Metric
@@ -15,6 +16,7 @@ from caplens.scale.engines import Engine, make_engine
 from caplens.scale.plan import AddCounts, CountShard, Done, Reading, ScoreShard, corpus_tokenizer
 from caplens.scale.results import ShardReport
 from caplens.scale.shards import Shard, choose_part, find_shards
+from caplens.scale.stored import PURPOSE
 from caplens.storage.identity import Identity
 from caplens.text.ngrams import Tokenizer, tokenizer_name
 
@@ -62,6 +64,7 @@ def evaluate_shards(
 
     A shard that cannot be read is listed in ``report.errors`` and the others are not lost; mend it and run again.
     """
+    check("pyarrow", purpose=PURPOSE)
     every = find_shards(paths, allow_urls=allow_urls)
     shards = every if part is None else choose_part(every, part)
     folder = Path(output)

@@ -13,13 +13,12 @@ from typing import Any
 
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import CaplensError, CaplensWarning, InputError
-from caplens.core.optional import require
 from caplens.core.workspace import Workspace
 from caplens.metrics import load_metrics
 from caplens.metrics.base import Metric, Result
 from caplens.readers import read
 from caplens.scale.shards import Shard
-from caplens.scale.stored import PURPOSE, Run, ShardSummary, read_summary, statistics_columns, summarize, write_rows
+from caplens.scale.stored import Run, ShardSummary, read_summary, statistics_columns, summarize, write_rows
 from caplens.storage.digests import content_digest
 from caplens.storage.identity import Identity
 from caplens.text.idf import IdfTable, add_idf, build_idf
@@ -139,7 +138,6 @@ class ScoreShard:
         return _load(pickle.dumps((self.names, dict(self.options), self.metrics, dict(self.idf))))
 
     def _score(self, shard: Shard) -> Done:
-        require("pyarrow", purpose=PURPOSE)
         path, metrics, digest = self.path(shard), self.load(), shard.digest()
         run = Run(self.reading.identity(), tuple((entry.metric.name, entry.identity) for entry in metrics))
         if path.exists():

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from caplens.core.errors import InputError
-from caplens.core.optional import require
+from caplens.core.optional import check, require
 from caplens.core.sums import exact_parts
 from caplens.core.types import Floats
 from caplens.metrics.base import Result
@@ -173,6 +173,7 @@ class StoredShard:
 
 def stored_shards(folder: Path) -> list[StoredShard]:
     """Return the results that a folder holds, by name."""
+    check("pyarrow", purpose=PURPOSE)
     files = sorted(path for path in folder.glob("*.parquet") if not path.name.startswith("."))
     if not files:
         raise InputError(
