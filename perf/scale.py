@@ -1,8 +1,8 @@
 """Shards against the single file, and pictures against a plain loop and against clip-retrieval's design.
 
-`python perf/scale.py text`      8 shards of 25,000 COCO captions: equal bytes, captions/s and memory against in-memory
-`python perf/scale.py kill`      the same run killed with -9 at 20 random moments and resumed: equal bytes
-`python perf/scale.py pictures`  pictures/s and captions/s of pac-s over photos (a folder of jpg as the next argument)
+`python -m perf.scale text`      8 shards of 25,000 COCO captions: equal bytes, captions/s and memory against in-memory
+`python -m perf.scale kill`      the same run killed with -9 at 20 random moments and resumed: equal bytes
+`python -m perf.scale pictures`  pictures/s and captions/s of pac-s over photos (a folder of jpg as the next argument)
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from coco import captions
-from measure import show
+from perf.coco import captions
+from perf.measure import show
 
 from caplens.core.threads import threads_here
 from caplens.evaluation.evaluate import evaluate

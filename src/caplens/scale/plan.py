@@ -150,31 +150,31 @@ class ScoreShard:
                 )
             if found.digest == digest:
                 return Done(shard, found.rows, fresh=False)
-        captions, results, pictures = self._results(shard, metrics)
+        texts, results = self._results(shard, metrics)
         names, statistics = statistics_columns(results)
-        texts: dict[str, Sequence[str | None]] = {"id": captions.ids, "caption": captions.candidates}
-        texts["picture"] = pictures
-        for result in results:
-            texts[f"{result.name}.failure"] = [result.failures.get(row) for row in range(len(captions))]
         numbers = {result.name: result.scores for result in results}
         summaries = {
             result.name: summarize(result, entry.name, entry.identity, names[result.name])
             for result, entry in zip(results, metrics, strict=True)
         }
-        summary = ShardSummary(shard.name, shard.location, digest, len(captions), run.reading, summaries)
+        summary = ShardSummary(shard.name, shard.location, digest, len(texts["id"]), run.reading, summaries)
         write_rows(path, texts, {**numbers, **statistics}, summary)
-        return Done(shard, len(captions))
+        return Done(shard, summary.rows)
 
-    def _results(self, shard: Shard, metrics: Sequence[Loaded]) -> tuple[CaptionSet, list[Result], list[str | None]]:
-        """The captions of a shard, what every metric says of them, and the digests of their pictures.
+    def _results(self, shard: Shard, metrics: Sequence[Loaded]) -> tuple[dict[str, list[str | None]], list[Result]]:
+        """The columns of text of a shard's results, and what every metric says.
 
-        What the metrics share on the way, such as n-grams and pictures, is gone when this returns.
+        References, and what the metrics share on the way, such as n-grams and pictures, are gone when this returns.
         """
         with shard.on_disk() as file:
             captions = replace(self.reading.read(file), source=shard.location)
             work = Workspace(captions, strict=self.strict, quiet=True, details=False)
             results = [entry.metric.result(work) for entry in metrics]
-            return captions, results, _picture_digests(work)
+            texts: dict[str, list[str | None]] = {"id": [*captions.ids], "caption": [*captions.candidates]}
+            texts["picture"] = _picture_digests(work)
+        for result in results:
+            texts[f"{result.name}.failure"] = [result.failures.get(row) for row in range(len(captions))]
+        return texts, results
 
 
 @functools.lru_cache(maxsize=1)
