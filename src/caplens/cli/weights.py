@@ -55,7 +55,10 @@ class Purpose(StrEnum):
         if self is Purpose.check:
             return PICTURES
         demo = (*PICTURES, "meteor", "glove-6b-50d", "coco-captions-2014")
-        return demo if self is Purpose.demo else (*demo, "clip-vocabulary", "en_core_web_sm", "all-mpnet-base-v2")
+        if self is Purpose.demo:
+            return demo
+        clip = ("clip-vocabulary", "clip-vit-b-16-vision", "clip-vit-b-16-coco-names")
+        return (*demo, *clip, "en_core_web_sm", "all-mpnet-base-v2")
 
 
 @app.command()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-def session(path: Path, tensor: str, *, in_float: bool = False) -> InferenceSession:
-    """Return a session that gives `tensor`, an output or an inner tensor; threads as OMP_NUM_THREADS says.
+def session(path: Path, tensor: str = "", *, in_float: bool = False) -> InferenceSession:
+    """Return a session that gives the model's outputs and its inner `tensor`; threads as OMP_NUM_THREADS says.
 
     With `in_float`, products of a model in 8-bit numbers are computed in float.
     """
@@ -32,7 +32,9 @@ def session(path: Path, tensor: str, *, in_float: bool = False) -> InferenceSess
         model = float_products(model)
         # Else the runtime sees 8-bit weights before a product and computes in 8 bits after all.
         options.add_session_config_entry("session.disable_quant_qdq", "1")
-    return onnxruntime.InferenceSession(expose(model, tensor), options, providers=["CPUExecutionProvider"])
+    if tensor:
+        model = expose(model, tensor)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def quantized(path: Path) -> Path:
