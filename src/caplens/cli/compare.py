@@ -59,9 +59,7 @@ def command(
     """Rank systems on the same pictures: intervals, every pair tested, rank clusters, a leaderboard page."""
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json], [*predictions, references])
     systems = {
         name: read(
             path,

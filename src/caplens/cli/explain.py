@@ -46,12 +46,10 @@ def command(
 ) -> None:
     """Say which words of a caption are wrong and what it leaves out, by its picture, by references, or by both."""
     from caplens.evaluation.explain import explain
-    from caplens.storage.atomic import refuse_overwriting
 
     image, text = (None, picture) if caption is None else (picture, caption)
     if caption is None and Path(picture).suffix and os.path.exists(picture):
         raise InputError("there is no caption", where=picture, remedy=f'write: caplens explain {picture} "a caption"')
-    refuse_overwriting([json, html], [image, references])
     cited = [*(reference or []), *(_read(references, image) if references is not None else [])]
     explanation = explain(text, image, cited, **read_options(option))
     write_json(json, explanation.to_dict())

@@ -27,10 +27,8 @@ def build(
     """Count in how many images' references every n-gram occurs; use it with `idf=TABLE`."""
     from caplens.core.errors import InputError
     from caplens.readers import read_references
-    from caplens.storage.atomic import refuse_overwriting
     from caplens.text.idf import build_idf
 
-    refuse_overwriting([output, json], [captions])
     if output.suffix != ".safetensors":
         raise InputError("an idf table is a .safetensors file", where=str(output), remedy="name it so")
     table = build_idf(read_references(captions).values(), tokenizer)

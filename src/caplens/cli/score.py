@@ -53,9 +53,7 @@ def command(
     """Score captions; without --metrics, with the quick ones that run on what is given."""
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json, html], [predictions, references])
     captions = read(
         predictions,
         references,
