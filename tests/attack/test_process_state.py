@@ -13,8 +13,6 @@ import caplens
 
 SOURCE = Path(caplens.__file__).parent
 SHARED = re.compile(r"(catch_warnings|simplefilter|filterwarnings|umask|dup2|logging\.disable|chdir|setrlimit)\(")
-    r"catch_warnings\(|simplefilter\(|filterwarnings\(|umask\(|dup2\(|logging\.disable\(|chdir\(|setrlimit\("
-)
 OWN_PROCESS = SOURCE / "cli" / "__init__.py"
 """The command line's process is its own."""
 

@@ -23,9 +23,18 @@ def check_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[
         raise ValueError(f"{strange[0]} is missing, unknown or of another size")
 
 
+def product(rows: Vectors, matrix: Vectors) -> Vectors:
+    """Return rows times a matrix; what a row gives does not depend on how many stand beside it.
+
+    A single row goes in twice: for one alone, BLAS adds up in another order than for several.
+    """
+    made: Vectors = rows @ matrix if len(rows) > 1 else (np.repeat(rows, 2, axis=0) @ matrix)[: len(rows)]
+    return made
+
+
 def linear(values: Vectors, weight: Vectors, bias: Vectors) -> Vectors:
     """Return rows times a matrix (inputs, outputs), plus a bias; rows may stand in any number of axes."""
-    outputs: Vectors = values.reshape(-1, values.shape[-1]) @ weight  # one product: numpy would make one per batch
+    outputs = product(values.reshape(-1, values.shape[-1]), weight)  # one product: numpy would make one per batch
     outputs += bias
     return outputs.reshape(*values.shape[:-1], -1)
 
