@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from caplens.core.types import Vectors
 
+FEWEST_ROWS = 16
+"""From so many on, OpenBLAS takes no other kernel for fewer; tests/attack/test_stable_scores.py holds it."""
+
 
 def check_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise ValueError unless these arrays are there in these shapes, and no others.
@@ -26,10 +29,14 @@ def check_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[
 def product(rows: Vectors, matrix: Vectors) -> Vectors:
     """Return rows times a matrix; what a row gives does not depend on how many stand beside it.
 
-    A single row goes in twice: for one alone, BLAS adds up in another order than for several.
+    Few rows get zeros for company: for them BLAS has kernels that add up in another order.
     """
-    made: Vectors = rows @ matrix if len(rows) > 1 else (np.repeat(rows, 2, axis=0) @ matrix)[: len(rows)]
-    return made
+    if len(rows) >= FEWEST_ROWS:
+        made: Vectors = rows @ matrix
+        return made
+    padded = np.zeros((FEWEST_ROWS, rows.shape[1]), rows.dtype)
+    padded[: len(rows)] = rows
+    return product(padded, matrix)[: len(rows)]
 
 
 def linear(values: Vectors, weight: Vectors, bias: Vectors) -> Vectors:
