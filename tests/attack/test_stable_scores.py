@@ -20,7 +20,8 @@ from caplens.cli import demo
 from caplens.core.layers import product
 from caplens.storage.paths import cache_folder
 
-TOLERANCE = 1e-7
+TOLERANCE = 3e-7
+"""Of a score, or of 1 where that is larger."""
 METRICS = ["sent-sim", "clip-s", "pac-s", "infometic", "caplens-score"]
 EXAMPLES = Path(demo.__file__).parent / "examples"
 ROWS = [json.loads(line) for line in (EXAMPLES / "captions.jsonl").read_text("utf-8").splitlines()][:5]
@@ -48,7 +49,10 @@ def scores(rows: list[dict[str, object]], *, cold: bool = True) -> Scores:
 
 def moved(one: Scores, other: Scores) -> dict[str, float]:
     """How far each metric moved, where it moved further than we promise."""
-    most = {name: max(abs(score - one[name][key]) for key, score in other[name].items()) for name in METRICS}
+    most = {
+        name: max(abs(score - one[name][key]) / max(1, abs(score)) for key, score in other[name].items())
+        for name in METRICS
+    }
     return {name: distance for name, distance in most.items() if distance > TOLERANCE}
 
 

@@ -84,9 +84,8 @@ class BertEncoder:
         flat = hidden.reshape(-1, width)
         # (3, texts, heads, length, width of a head)
         shape = (texts, length, 3, self.heads, width // self.heads)
-        query, key, value = (
-            (product(flat, weights["qkv.weight"]) + weights["qkv.bias"]).reshape(shape).transpose(2, 0, 3, 1, 4)
-        )
+        mixed = product(flat, weights["qkv.weight"]) + weights["qkv.bias"]
+        query, key, value = mixed.reshape(shape).transpose(2, 0, 3, 1, 4)
         mixed = product(attend(query, key, value, bias).reshape(-1, width), weights["out.weight"])
         mixed += weights["out.bias"]
         mixed += flat
