@@ -1,6 +1,6 @@
 """The COCO 2014 captions for speed measurements, taken from the jar of SPICE inside the PyPI package pycocoevalcap.
 
-`python perf/coco.py` extracts them into the caplens cache and prints what is there.
+`python -m perf.coco` extracts them into the caplens cache and prints what is there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the parts of caplens, the learned composite, cost: CPU time for pictures with five references each, text only.
 
-    python perf/composite.py [--images 300]
+    python -m perf.composite [--images 300]
 
 Cold: nothing was embedded or parsed before; warm: everything is in the cache.
 """
@@ -12,8 +12,8 @@ import os
 import tempfile
 import warnings
 
-from coco import captions
-from measure import measure
+from perf.coco import captions
+from perf.measure import measure
 
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import CaplensWarning
@@ -44,7 +44,7 @@ def main() -> None:
             "SPICE": measure(lambda: Spice().result(work))[0],
             "well_formedness": measure(lambda: well_formedness(work))[0],
         }
-        # Embeddings and SPICE are there already: what is left is everything else, well_formedness once more.
+        # Embeddings and SPICE are there already: what is left is everything else, and well-formedness once more.
         rest = measure(lambda: CaplensScore(picture=False).result(work))[0]
         cold["everything else"] = max(0.0, rest - cold["well_formedness"])
         total = sum(cold.values())

@@ -1,6 +1,6 @@
 """Texts and pictures through CLIP ViT-B/32 with random weights: caplens, a plain transformers loop, the raw encoder.
 
-    python perf/encoders.py [TEXTS [PICTURES]]
+    python -m perf.encoders [TEXTS [PICTURES]]
 
 The plain loop is CLIP's usual one: batches as they come, every text padded to 77 tokens. Texts are measured in CPU
 seconds. Pictures are measured in seconds of the clock, the encoder on one thread: files are decoded on another core
@@ -14,12 +14,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from coco import captions
-from measure import measure, show
+from perf.coco import captions
+from perf.measure import measure, show
 from PIL import Image
 from transformers import CLIPConfig, CLIPModel
 
@@ -76,12 +77,16 @@ def main(texts: int = 512, pictures: int = 256) -> None:
             noise = Image.fromarray(rng.integers(0, 255, (60, 80, 3), np.uint8))
             noise.resize((640, 480), Image.Resampling.BICUBIC).save(path, quality=90)
         pixels = np.stack([encoder.pixels(Image.open(path).convert("RGB")) for path in paths])
+
+        def embed(cache: EmbeddingCache) -> object:
+            return Embedder(encoder, cache).images(paths)
+
         raw, first, again = [], [], []
         for turn in range(ROUNDS):  # by turns, so that both meet the machine in the same moods
             cache = EmbeddingCache(Path(folder) / f"{turn}.sqlite")
             raw.append(clock(lambda: raw_pictures(encoder, pixels, encoder.image_batch)))
-            first.append(clock(lambda cache=cache: Embedder(encoder, cache).images(paths)))
-            again.append(clock(lambda cache=cache: Embedder(encoder, cache).images(paths)))
+            first.append(clock(partial(embed, cache)))
+            again.append(clock(partial(embed, cache)))
             raw.append(clock(lambda: raw_pictures(encoder, pixels, BATCH)))
         print("raw encoder, batches of", encoder.image_batch, "and", BATCH, *(f"{each:.1f}" for each in raw), "s")
         show(f"{pictures} pictures, clock; peer: raw encoder", min(raw), min(first), 0.95)

@@ -1,6 +1,6 @@
-"""InfoMetIC+: scoring captions of pictures that were regions at before, and one step of its training.
+"""InfoMetIC+: scoring captions of pictures that were looked at before, and one step of its training.
 
-    python perf/infometic.py CAPTIONS IMAGES [PICTURES]
+    python -m perf.infometic CAPTIONS IMAGES [PICTURES]
 
 CAPTIONS is a file with splits as `caplens train` reads it (flickr8k_captions.json), IMAGES its folder of pictures; the
 test split's first PICTURES (1000) with five captions each are scored. The first run looks at the pictures and keeps
@@ -12,11 +12,13 @@ tags, CPU seconds on one thread.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from measure import measure, show
+from perf.measure import measure, show
 
 import caplens
 from caplens.core.captions import CaptionSet
@@ -36,18 +38,18 @@ CAPTIONS_EACH = 5
 
 
 def one_by_one(metric: InfoMeticPlus, images: list[str], texts: list[str]) -> np.ndarray:
-    """A plain loop: each caption is tagged, pieces, encoded and fused by itself."""
-    encoder, grounding = metric.get_encoder(), metric.model()
+    """A plain loop: each caption is tagged, cut into pieces, encoded and fused by itself."""
+    encoder, model = metric.get_encoder(), metric.model()
     embedder = Embedder(encoder)
-    looks = {
-        image: extract_region_features(embedder, [image], metric.proposer()).looks for image in dict.fromkeys(images)
+    image_regions = {
+        image: extract_region_features(embedder, [image], metric.proposer()).images for image in dict.fromkeys(images)
     }
     made = []
     for image, text in zip(images, texts, strict=True):
         words = [word.text for word in tag_words([text])[0]]
         vector = embedder.texts([text])
-        judged = grounding.score_pairs(
-            embedder, looks[image], [tokenize_words(encoder, words)], vector, [(0, 0)], [len(words)]
+        judged = model.score_pairs(
+            embedder, image_regions[image], [tokenize_words(encoder, words)], vector, [(0, 0)], [len(words)]
         )
         made.append(metric.overall(judged[0]))
     return np.array(made)
@@ -89,14 +91,19 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
 
     def coarse() -> None:
         made = losses.coarse(batch, batch, torch.full((config.batch,), -1))
-        torch.stack(list(made.values())).sum().backward()
+        torch.stack(list(made.values())).sum().backward()  # type: ignore[no-untyped-call]
 
     def fine() -> None:
-        torch.stack(list(losses.fine(every, every).values())).sum().backward()
+        torch.stack(list(losses.fine(every, every).values())).sum().backward()  # type: ignore[no-untyped-call]
 
-    coarse(), fine()
+    def repeated(step: Callable[[], None]) -> None:
+        for _ in range(count):
+            step()
+
+    coarse()
+    fine()
     return {
-        name: 1000 * measure(lambda step=step: [step() for _ in range(count)], runs=3)[0] / count
+        name: 1000 * measure(partial(repeated, step), runs=3)[0] / count
         for name, step in (("coarse", coarse), ("fine", fine))
     }
 
@@ -114,7 +121,7 @@ def main() -> None:
     def score() -> np.ndarray:
         return metric.compute(Workspace(CaptionSet.of(texts, images=images))).scores
 
-    score()  # the pictures are regions at, weights are loaded
+    score()  # the pictures were looked at, weights are loaded
     mine, made = measure(score, runs=2)
     few = slice(0, max(1, len(pairs) // 5))
     peer, plain = measure(lambda: one_by_one(metric, images[few], texts[few]))

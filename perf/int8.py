@@ -8,11 +8,12 @@ Drift: the cosine of both vectors of a picture, and CLIP-S of every picture with
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from coco import captions
-from measure import measure
+from perf.coco import captions
+from perf.measure import measure
 from PIL import Image
 from scipy.stats import spearmanr
 
@@ -39,7 +40,7 @@ def main(folder: str | None = None, count: int = 100) -> None:
     for int8 in (False, True):
         encoder = load_embedded(int8=int8)
         encoder.encode_images(shown[:4])  # loads, and makes the 8-bit weights
-        taken, seen = measure(lambda encoder=encoder: encoder.encode_images(shown))
+        taken, seen = measure(partial(encoder.encode_images, shown))
         seconds.append(taken / len(shown))
         vectors.append(unit(seen))
         scores.append(ClipScore.scale * np.maximum(unit(seen) @ unit(encoder.encode_texts(texts)).T, 0))
@@ -57,4 +58,4 @@ def main(folder: str | None = None, count: int = 100) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2], *map(int, sys.argv[2:3]))
+    main(sys.argv[1] if len(sys.argv) > 1 else None, *map(int, sys.argv[2:3]))

@@ -1,6 +1,6 @@
 """Kendall τb of 47,830 rows with 2,000 bootstrap samples over 1,000 images: caplens against scipy row by row.
 
-scipy sorts every resample again, so it is timed on a few samples and scaled up. Run: python perf/kendall.py
+scipy sorts every resample again, so it is timed on a few samples and scaled up. Run: python -m perf.kendall
 """
 
 from __future__ import annotations

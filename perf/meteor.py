@@ -1,6 +1,6 @@
 """METEOR's speed beside its jar: CPU seconds, same captions, one after the other.
 
-    python perf/meteor.py [--images 40504] [--jar-images 40504] [--check 20000]
+    python -m perf.meteor [--images 40504] [--jar-images 40504] [--check 20000]
 
 The jar runs as pycocoevalcap runs it (it reads its 62 MB paraphrase table first, as every one of its runs does), on the
 tokens caplens made; caplens is timed from raw captions and, as the jar is, from tokens. `--check N` compares both on N
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from coco import workload
+from perf.coco import workload
 
 from caplens import CaptionSet
 from caplens.core.workspace import Workspace
@@ -69,9 +69,9 @@ def timed(metric: Meteor, candidates: list[str], references: list[list[str]]) ->
 def machine_pairs(count: int) -> tuple[list[str], list[list[str]]]:
     """Captions by captioning systems with the references of their pictures."""
     references: dict[str, list[str]] = {}
-    for path in ("coco/coco_captions.json", "flickr30k/flickr30k_captions.json.gz", "flickr8k/flickr8k_captions.json"):
-        opened = gzip.open if path.endswith(".gz") else open
-        with opened(SHARED / path, "rt", encoding="utf-8") as file:
+    for name in ("coco/coco_captions.json", "flickr30k/flickr30k_captions.json.gz", "flickr8k/flickr8k_captions.json"):
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(SHARED / name, "rt", encoding="utf-8") as file:
             references |= {image: entry["captions"] for image, entry in json.load(file).items()}
     rows = []
     for path in sorted((SHARED / "machine").glob("*.jsonl.gz")):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 
 import numpy as np
-from coco import workload
-from measure import measure, run_alone, show
+from perf.coco import workload
+from perf.measure import measure, run_alone, show
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
@@ -23,10 +24,11 @@ from caplens.text.ptb import tokenize
 # The CIDEr-R authors' scorer is not on PyPI; this is what it needed, measured once with its own code.
 AUTHORS_SECONDS_PER_IMAGE = 9.9 / 1000
 ALL = """
-import caplens, coco
+import caplens
+from perf import coco
 report = caplens.evaluate(*coco.workload(), metrics=["bleu", "rouge-l", "cider-d", "cider-r"])
 """
-LOAD = "import caplens, coco; coco.workload()"
+LOAD = "import caplens; from perf import coco; coco.workload()"
 
 
 def stand_in_penalties(candidates: list[str], references: list[list[str]]) -> None:
@@ -51,8 +53,8 @@ def main() -> None:
     peers = {"bleu": (Bleu(), 40), "rouge-l": (Rouge(), 40), "cider-d": (Cider(), 60)}
     seconds = {}
     for name, (scorer, bar) in peers.items():
-        seconds[name], (_, official) = measure(lambda scorer=scorer: scorer.compute_score(gts, res))
-        fast, report = measure(lambda name=name: mine(name), runs=5)
+        seconds[name], (_, official) = measure(partial(scorer.compute_score, gts, res))
+        fast, report = measure(partial(mine, name), runs=5)
         ours = [result.scores for result in report]
         difference = np.abs(np.array(ours) - np.reshape(official, (len(ours), -1))).max()
         show(f"{name} (largest difference {difference:.0e})", seconds[name], fast, bar)

@@ -11,8 +11,8 @@ from collections import defaultdict
 from functools import partial
 from typing import Any
 
-from coco import captions
-from measure import measure, show
+from perf.coco import captions
+from perf.measure import measure, show
 from pycocoevalcap.cider.cider_scorer import CiderScorer
 
 import caplens

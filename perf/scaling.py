@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from coco import captions
-from measure import measure, run_alone
+from perf.coco import captions
+from perf.measure import measure, run_alone
 
 import caplens
 

@@ -1,6 +1,6 @@
 """The numpy sentence encoder against transformers on torch, same weights, same texts, one thread each.
 
-`OPENBLAS_NUM_THREADS=1 python perf/sentence.py [TEXTS]` prints CPU seconds of both and the largest difference.
+`OPENBLAS_NUM_THREADS=1 python -m perf.sentence [TEXTS]` prints CPU seconds of both and the largest difference.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import torch
-from coco import captions
+from perf.coco import captions
 from transformers import AutoModel, AutoTokenizer
 
 from caplens.encoders.bert import BertEncoder

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from coco import captions
+from perf.coco import captions
 
 ORIGINAL = 220.0  # CPU seconds per 1,000 pictures
 RUN = """

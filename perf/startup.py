@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from coco import workload
-from measure import cpu_seconds
+from perf.coco import workload
+from perf.measure import cpu_seconds
 
 
 def least(command: list[str], runs: int = 7) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """The tokenizer on COCO val2014 (40,504 images, 5 captions each): caplens against pycocoevalcap's PTBTokenizer in Java.
 
-CPU seconds of this process and, for the peer, of the Java process it starts. Run: python perf/tokenizer.py
+CPU seconds of this process and, for the peer, of the Java process it starts. Run: python -m perf.tokenizer
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import coco
+from perf import coco
 from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 
 from caplens.text.ptb import tokenize

@@ -1,6 +1,6 @@
 """Memory of scoring a ten-minute video: EMScore over all its frames, in a process of its own.
 
-    python perf/video.py [MINUTES]
+    python -m perf.video [MINUTES]
 
 The encoder is a small one, so that what is measured is decoding and streaming: 25 frames a second, 320 × 240, and a few
 seconds of 3840 × 2160, where what counts is how many frames wait.
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import run_alone
+from perf.measure import run_alone
 
 WRITE = """
 import av, numpy as np

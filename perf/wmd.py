@@ -1,6 +1,6 @@
 """wmd against POT's exact solver, called pair by pair as gensim calls it, on COCO captions with four references.
 
-`python perf/wmd.py [IMAGES]` prints CPU seconds of both, the ratio, and the largest difference of a score.
+`python -m perf.wmd [IMAGES]` prints CPU seconds of both, the ratio, and the largest difference of a score.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 import ot
-from coco import workload
+from perf.coco import workload
 
 from caplens import CaptionSet
 from caplens.core.workspace import Workspace

@@ -83,3 +83,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     opened = webdriver.Chrome(service=webdriver.ChromeService(driver), options=options)
     yield opened
     opened.quit()
+
+
+@pytest.fixture
+def phone_width(browser: Any) -> Iterator[int]:
+    """The browser as wide as a phone, in pixels."""
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    yield 360
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -36,7 +36,7 @@ def bleu(candidates: Sequence[str], references: Sequence[Sequence[str]], longest
         for n in range(longest):
             product *= (row[3 + 2 * n] + 1e-15) / (row[2 + 2 * n] + 1e-9)
         ratio = (row[0] + 1e-15) / (row[1] + 1e-9)
-        return product ** (1 / longest) * (math.exp(1 - 1 / ratio) if ratio < 1 else 1.0)
+        return math.pow(product, 1 / longest) * (math.exp(1 - 1 / ratio) if ratio < 1 else 1.0)
 
     return [score(row) for row in rows], score([sum(column) for column in zip(*rows, strict=True)])
 

@@ -9,6 +9,7 @@ import pkgutil
 import pytest
 
 import caplens
+from caplens.core.errors import MissingData
 
 MODULES = sorted(
     module.name
@@ -25,4 +26,6 @@ def test_examples(name: str) -> None:
         if error.name is None or error.name.startswith("caplens"):
             raise
         pytest.skip(f"needs the optional package {error.name}")
+    except MissingData as error:
+        pytest.skip(str(error))
     assert doctest.testmod(module).failed == 0

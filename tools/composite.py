@@ -203,7 +203,7 @@ def features_table(by_seed: Mapping[int, CompositeData], extractor: Extractor) -
 
 
 def ablation_table(by_seed: Mapping[int, CompositeData], sets: Sequence[Rated], extractor: Extractor) -> str:
-    """Every feature, and all well_formedness together, left out of the training, over seeds."""
+    """Every feature, and all of well-formedness together, left out of the training, over seeds."""
     ways: dict[str, tuple[str, ...]] = {
         "nothing": (),
         **{name: (name,) for name in FEATURES},

@@ -1,7 +1,7 @@
 """How far caplens's and NNEval's features get, whatever the learner: tables of two pages of docs/research.
 
     python tools/learned_pools.py DATA POOLS
-    python tools/composite_limits.py DATA POOLS [--only bounds transfer spaces frontier ties nneval] [--no-page]
+    python -m tools.composite_limits DATA POOLS [--only bounds transfer spaces frontier ties nneval] [--no-page]
 
 DATA holds the rating sets and flickr8k/images. Bounds are fitted on the ratings of each set itself (five folds of
 pictures; needs scikit-learn), "transfer" on the ratings of THumB, "frontier" on those of two sets at once; none is
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from composite import CONFIG, PAGES, Extractor, Rated, load_by_seed, load_sets, network_logits, parser, show
+from tools.composite import CONFIG, PAGES, Extractor, Rated, load_by_seed, load_sets, network_logits, parser, show
 
 from caplens.bench.score_store import trial_scores
 from caplens.bench.statistics import MeanStatistic, PairStatistic, RatingStatistic

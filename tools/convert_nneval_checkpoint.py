@@ -12,7 +12,7 @@ import numpy as np
 
 def main(checkpoint: str, target: str) -> None:
     """Write every variable of the network, slashes in its name as two underscores."""
-    import tensorflow as tf  # type: ignore[import-not-found]
+    import tensorflow as tf
 
     reader = tf.train.load_checkpoint(checkpoint)
     names = [name for name in reader.get_variable_to_shape_map() if name.startswith(("hiddenlayer/", "out_layer/"))]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = {
-    "embedded": "the four below: all that the models that come with caplens need",
+    "embedded": "the four below: everything the bundled models need",
     "sentence": "sent-sim, bert-score, the composite, the text side of the embedded encoder",
     "parse": "SPICE, SPIDEr, NNEval, better word verdicts",
     "onnx": "pictures: clip-s, pac-s, mid, infometic over the embedded encoder",

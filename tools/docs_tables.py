@@ -28,33 +28,6 @@ from tools.docs_extras import ROOT, extras_block, table
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^<!-- (?P<kind>[a-z]+): ?(?P<words>.*?) ?-->\n(?P<body>.*?)^<!-- end (?P=kind) -->$", re.M | re.S)
 
-# What options mean that several metrics share, or whose class says it elsewhere than under "Args:".
-MEANINGS = {
-    "tokenizer": 'how texts are cut into words: `"ptb"` as coco-caption does, `"whitespace"`, or a function',
-    "idf": 'where document frequencies come from: `"corpus"` (these references), a table of `caplens idf build`, '
-    "a file of captions, or lists of references",
-    "sigma": "width of the Gaussian on the difference in length",
-    "k_r": "weight of the repetition penalty, from 0 to 1; the length penalty has the rest",
-    "formula": '`"official"` as the authors\' scorer computes it, `"paper"` as the paper prints it',
-    "data": "a folder with METEOR's own files; else what `caplens weights fetch meteor` brought",
-    "vectors": "word vectors: a name of `caplens weights list`, or a file",
-    "text_encoder": "the language model: a name of `caplens weights list`, a hub name, or a folder",
-    "against": '`"nearest"` reference, `"centroid"` of all references, or `"both"` (the mean of the two)',
-    "layer": "which layer's states are compared; `None` is layer 9 for all-mpnet-base-v2 and the last one for others",
-    "baseline": "a csv with LAYER, P, R, F by which scores are rescaled, as bert-score's own package has them",
-    "part": '`"f"`, `"precision"` or `"recall"`',
-    "prompt": "what stands before every text; `None` is the prompt that the encoder's metric was published with",
-    "ridge": "what is added to the diagonals of the covariances",
-    "jar": "path of the original program, for the java backend",
-    "timeout": "seconds that the java backend may take",
-    "memory": "how much memory the java backend may take",
-    "parser": "a parser by name (`caplens weights list`) or the folder of a spaCy pipeline",
-}
-# An option of one metric may mean something else than its namesakes.
-OWN_MEANINGS = {
-    ("bert-score", "idf"): "whether rare tokens count more, by their frequency in the references",
-    ("spice", "backend"): '`"java"` runs the original program instead',
-}
 PAGE_OF = {
     **{f"bleu-{n}": "bleu" for n in range(1, 5)},
     **dict.fromkeys(("cider-d", "cider-plain", "cider-r"), "cider"),
@@ -74,40 +47,16 @@ def page_of(name: str) -> Path:
 # Metrics
 
 
-def option_defaults(metric: type[Any]) -> dict[str, Any]:
-    """Options of a metric in the order of its signatures, with their defaults."""
-    defaults: dict[str, Any] = {}
-    for level in metric.__mro__:
-        if "__init__" in level.__dict__:
-            parameters = list(inspect.signature(level.__dict__["__init__"]).parameters.values())[1:]
-            for parameter in parameters:
-                if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                    defaults.setdefault(parameter.name, parameter.default)
-            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-                break
-    return defaults
-
-
-def option_meanings(metric: type[Any]) -> dict[str, str]:
-    """Options to meanings: what the docstrings say under "Args:", else the tables above."""
-    said: dict[str, str] = {}
-    for level in metric.__mro__:
-        _, _, listed = (inspect.getdoc(level) or "").partition("Args:\n") if level.__doc__ else ("", "", "")
-        for name, text in re.findall(r"^    (\w+): (.*?)(?=^    \w+:|^\S|\Z)", listed, re.M | re.S):
-            said.setdefault(name, " ".join(text.split()).rstrip(".").replace("``", "`"))
-    own = {name: text for (owner, name), text in OWN_MEANINGS.items() if owner == metric.name}
-    return {**MEANINGS, **said, **own}
-
-
 def options_block(words: str) -> str:
     """Options, defaults and meanings of some metrics."""
     from caplens.metrics import find_metric
+    from caplens.metrics.option_meanings import option_meanings
 
     metrics = [find_metric(name) for name in words.split()]
     rows: dict[tuple[str, str, str], list[str]] = {}
     for metric in metrics:
         meanings = option_meanings(metric)
-        for name, default in option_defaults(metric).items():
+        for name, default in metric.option_defaults().items():
             rows.setdefault((f"`{name}`", f"`{default!r}`".replace("'", '"'), meanings[name]), []).append(metric.name)
     if not rows:
         return "None."

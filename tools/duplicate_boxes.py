@@ -44,9 +44,12 @@ def by_class(detector: Detector, path: Path, least: float) -> Regions:
     if sum(len(part) for part in parts) < CLUSTERS:
         rest = GridProposer()(image, path.stem)
         parts.append(Regions(rest.boxes, rest.confidences * least, rest.labels))
-    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in ("boxes", "confidences")]
-    made = Regions.of(*joined, [label for part in parts for label in part.labels])
-    return made.take(np.arange(min(MOST_BOXES, len(made))))
+    regions = Regions.of(
+        np.concatenate([part.boxes for part in parts]),
+        np.concatenate([part.confidences for part in parts]),
+        [label for part in parts for label in part.labels],
+    )
+    return regions.take(np.arange(min(MOST_BOXES, len(regions))))
 
 
 def clustered(regions: Regions) -> Regions:

@@ -35,7 +35,7 @@ from caplens.encoders.base import Encoder
 from caplens.encoders.embedder import Embedder
 from caplens.encoders.load import load_encoder
 from caplens.evaluation.resampling import p_value
-from caplens.metrics.info_clip import judge_bare
+from caplens.metrics.info_clip import score_bare_pair
 from caplens.metrics.infometic.inference import PairScores, load_model, token_table, tokenize_words
 from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.metrics.infometic.region_features import ImageRegions
@@ -54,20 +54,20 @@ def judge_with(embedder: Embedder, weights: str | None) -> Judge:
     encoder = embedder.encoder
 
     def score_pairs(
-        looks: Sequence[ImageRegions], texts: Sequence[str], pairs: Sequence[tuple[int, int]]
+        images: Sequence[ImageRegions], texts: Sequence[str], pairs: Sequence[tuple[int, int]]
     ) -> list[PairScores]:
         words = tag_words(texts)
         pieces = [tokenize_words(encoder, [word.text for word in found]) for found in words]
         vectors, counts = embedder.texts(texts), [len(found) for found in words]
         if weights is not None:
-            return load_model(weights).score_pairs(embedder, looks, pieces, vectors, pairs, counts)
+            return load_model(weights).score_pairs(embedder, images, pieces, vectors, pairs, counts)
         table, whole = token_table(embedder, [text.ids for text in pieces]), unit(vectors)
-        lone, pictures = unit(table.vectors), [unit(look.vectors) for look in looks]
+        lone, pictures = unit(table.vectors), [unit(image.vectors) for image in images]
         return [
-            judge_bare(
+            score_bare_pair(
                 pictures[row],
                 whole[column],
-                lone[[table.place[token] for token in pieces[column].ids]],
+                lone[[table.row_of[token] for token in pieces[column].ids]],
                 pieces[column],
                 counts[column],
                 encoder.scale,
@@ -80,10 +80,10 @@ def judge_with(embedder: Embedder, weights: str | None) -> Judge:
 
 @dataclass(frozen=True)
 class Rated:
-    """A rated set whose pictures were regions at."""
+    """A rated set whose pictures were looked at."""
 
     captions: CaptionSet
-    looks: list[ImageRegions]
+    images: list[ImageRegions]
     rows: list[int]
 
     def scores(self, judge: Judge, scale: float) -> dict[str, Floats]:
@@ -92,17 +92,17 @@ class Rated:
         columns = [place.setdefault(text, len(place)) for text in self.captions.candidates]
         distinct: dict[tuple[int, int], int] = {}
         which = [distinct.setdefault(pair, len(distinct)) for pair in zip(self.rows, columns, strict=True)]
-        made = judge(self.looks, list(place), list(distinct))
+        made = judge(self.images, list(place), list(distinct))
         table = np.array([(one.precision, one.recall, one.cosine) for one in made])[which]
         both = table[:, 0] + table[:, 1]
         plus = both + scale * table[:, 2]
         return {"p": table[:, 0], "r": table[:, 1], "both": both, "plus": plus, "cos": table[:, 2]}
 
 
-def rated(captions: CaptionSet, looks: Mapping[str, ImageRegions]) -> Rated:
+def rated(captions: CaptionSet, image_regions: Mapping[str, ImageRegions]) -> Rated:
     names = [Path(media_name(image)).name for image in captions.images or [] if image is not None]
     order = {name: row for row, name in enumerate(dict.fromkeys(names))}
-    return Rated(captions, [looks[name] for name in order], [order[name] for name in names])
+    return Rated(captions, [image_regions[name] for name in order], [order[name] for name in names])
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def main() -> None:
         flickr / "flickr8k_captions.json",
         [given.data / "flickr30k" / "flickr30k_captions.json.gz"],
         given.features,
-        wanted=("test",),
+        names=("test",),
     )["test"]
     by_name = dict(zip(split.pictures.names, split.pictures.image_regions, strict=True))
     data = DataFolders([given.data])

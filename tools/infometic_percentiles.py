@@ -38,11 +38,11 @@ LEVELS = 41
 class Featured(InfoMetic):
     """InfoMetIC over pictures whose regions are known."""
 
-    looks: list[ImageRegions]
+    images: list[ImageRegions]
     rows: list[int]
 
     def region_features(self, work: Workspace) -> RegionFeatures:
-        return RegionFeatures(self.looks, self.rows)
+        return RegionFeatures(self.images, self.rows)
 
 
 def explain(
@@ -51,7 +51,7 @@ def explain(
     """Details of captions; `rows` says which of the pictures each is about."""
     metric = Featured()
     metric.rows = rows
-    metric.looks = region_features(
+    metric.images = region_features(
         metric.get_encoder(), metric.proposer(), folder / "images", names, features / f"regions-{split}", silent
     )
     with warnings.catch_warnings():
@@ -117,8 +117,10 @@ def check(folder: Path, features: Path) -> None:
 def similar(features: Path, names: list[str]) -> list[int]:
     """The most similar other test photo of each."""
     metric = InfoMetic()
-    looks = region_features(metric.get_encoder(), metric.proposer(), features, names, features / "regions-test", silent)
-    return [int(row[0]) for row in nearest(np.stack([look.vectors[0] for look in looks]), 1)]
+    images = region_features(
+        metric.get_encoder(), metric.proposer(), features, names, features / "regions-test", silent
+    )
+    return [int(row[0]) for row in nearest(np.stack([image.vectors[0] for image in images]), 1)]
 
 
 def show(title: str, details: Sequence[Details], wrong: Sequence[set[int]]) -> None:

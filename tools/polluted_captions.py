@@ -26,7 +26,7 @@ def main() -> None:
     folder, features, output = (Path(given) for given in sys.argv[1:4])
     captions = folder / "flickr8k_captions.json"
     encoder, proposer = load_encoder("embedded"), make_proposer("detector")
-    split = load_splits(encoder, proposer, folder / "images", captions, [], features, wanted=("test",))["test"]
+    split = load_splits(encoder, proposer, folder / "images", captions, [], features, names=("test",))["test"]
     things = ObjectLabels(require(WORDNET))
     rows = []
     wrong = split.corrupted

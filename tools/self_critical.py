@@ -1,7 +1,7 @@
 """Does a captioner that is trained on a metric learn to please it? CIDEr-D against CIDEr-R as teachers.
 
-    python tools/self_critical.py --images DIR --captions FILE --features DIR --output DIR            # trains
-    python tools/self_critical.py ... --report docs/research                                          # and writes it up
+    python -m tools.self_critical --images DIR --captions FILE --features DIR --output DIR            # trains
+    python -m tools.self_critical ... --report docs/research                                          # and writes it up
 
 The experiment of the CIDEr-R paper (section 6.2) at the size of two cores: Flickr8k, each picture with its longest
 caption alone, pictures whose longest caption has a length strictly between the quartiles removed (single); and the same
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from self_critical_report import Outcome, write_report
+from tools.self_critical_report import Outcome, write_report
 
 from caplens.encoders.load import load_encoder
 from caplens.storage.atomic import write_atomically

@@ -25,7 +25,7 @@ MEANING = {"single": "single reference, the longest", "multi": "all five referen
 INTRODUCTION = """# A metric as a teacher
 
 Written by
-`python tools/self_critical.py --images DIR --captions FILE --features DIR --output DIR --report docs/research`
+`python -m tools.self_critical --images DIR --captions FILE --features DIR --output DIR --report docs/research`
 (caplens {version}): {trainings} trainings, {minutes} CPU minutes on one core, after the pictures' features.
 
 The CIDEr-R paper (sections 6.2 and 6.3) trains captioners on COCO and #PraCegoVer with CIDEr-D and with CIDEr-R as the

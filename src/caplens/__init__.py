@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from caplens import compat as _compat
 from caplens import report as _report
 from caplens.captioning.reward import Reward
 from caplens.core.captions import CaptionSet
@@ -30,4 +31,4 @@ __all__ = [
     "load_metric",
     "read",
 ]
-del _report
+del _compat, _report

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -9,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caplens.bench import agreement
+from caplens.bench.agreement import Correlation
+from caplens.core.types import Floats
 from caplens.evaluation.resampling import p_value
 
-KINDS = {
+KINDS: dict[Correlation, Callable[[Floats, Floats], float]] = {
     "tau-b": lambda x, y: scipy.stats.kendalltau(x, y).statistic,
     "tau-c": lambda x, y: scipy.stats.kendalltau(x, y, variant="c").statistic,
-    "spearman": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
+    "spearman": lambda x, y: float(scipy.stats.spearmanr(x, y).statistic),
     "pearson": lambda x, y: scipy.stats.pearsonr(x, y).statistic,
 }
 
@@ -22,7 +26,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_correlation_of_a_resample_is_scipys_on_the_repeated_rows(kind: str, seed: int) -> None:
+def test_correlation_of_a_resample_is_scipys_on_the_repeated_rows(kind: Correlation, seed: int) -> None:
     random = np.random.default_rng(seed)
     rows, count = int(random.integers(3, 40)), int(random.integers(2, 9))
     x = random.integers(0, random.integers(2, 30), rows) / 7
@@ -38,7 +42,7 @@ def test_correlation_of_a_resample_is_scipys_on_the_repeated_rows(kind: str, see
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_swapping_nothing_gives_the_observed_difference_and_everything_its_negative(kind: str) -> None:
+def test_swapping_nothing_gives_the_observed_difference_and_everything_its_negative(kind: Correlation) -> None:
     random = np.random.default_rng(3)
     y = random.integers(1, 5, 50).astype(float)
     a, b = y + random.normal(size=50), y + 3 * random.normal(size=50)
@@ -50,7 +54,7 @@ def test_swapping_nothing_gives_the_observed_difference_and_everything_its_negat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_permutation_test_tells_a_good_metric_from_noise_and_not_from_itself(kind: str) -> None:
+def test_permutation_test_tells_a_good_metric_from_noise_and_not_from_itself(kind: Correlation) -> None:
     random = np.random.default_rng(5)
     y = random.integers(1, 5, 300).astype(float)
     units = np.arange(300, dtype=np.int32) // 3

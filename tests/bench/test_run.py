@@ -285,10 +285,13 @@ def test_the_figure_in_print_is_on_the_scale_of_the_column() -> None:
     points = Published(30.0, "one", 0.1, "", 100, "")
     shares = Published(0.279, "two", 0.02, "", 1, "")
     rows = np.zeros(1, np.int64)
-    figure = RatingStatistic(key="tau-b", kind="tau-b", rows=rows, ratings=np.zeros(1), units=rows, scale=100)
+    figure = RatingStatistic(
+        key="tau-b", kind="tau-b", rows=rows, ratings=np.zeros(1), units=np.zeros(1, np.int32), scale=100
+    )
     row = Measurement(
         figure=figure,
         metric="rouge-l",
+        label="rouge-l",
         estimate=Estimate(0.3007, float("nan"), float("nan")),
         used=1,
         comparisons=(Comparison(shares, 0.0217), Comparison(points, 0.07)),

@@ -199,7 +199,7 @@ def test_intervals_of_means_of_two_kinds_of_correlation_are_their_own() -> None:
             parts=tuple(
                 RatingStatistic(
                     key=f"{kind} {number}",
-                    kind=kind,  # type: ignore[arg-type]
+                    kind=kind,
                     rows=np.arange(30),
                     ratings=column,
                     units=np.arange(30, dtype=np.int32),

@@ -20,6 +20,7 @@ from caplens.bench.sets import retrieval
 from caplens.bench.sets.captokeneval import overlap
 from caplens.bench.sets.distraction import person_phrase, scene_phrase
 from caplens.bench.statistics import PairStatistic, RatingStatistic, Scored, Trial
+from caplens.core.details import AnyDetails
 from caplens.core.errors import InputError, MissingData
 from caplens.metrics import load_metric
 
@@ -41,7 +42,7 @@ def load(name: str, folder: Path) -> Task:
     return known_sets()[name].load(DataFolders([folder]))
 
 
-def with_scores(*trials: list[float], details: list[dict[str, Any]] | None = None) -> Scored:
+def with_scores(*trials: list[float], details: list[AnyDetails] | None = None) -> Scored:
     """A metric that gave these scores."""
     made = [Trial(np.array(scores), np.array(scores).reshape(-1, 1), "toy", details=details) for scores in trials]
     return Scored(load_metric("length"), made)
@@ -323,7 +324,7 @@ def test_captokeneval_judges_words_and_regions_from_details(tmp_path: Path, writ
     write("captokeneval.json", [row])
     task = load("captokeneval", tmp_path)
     assert task.details
-    details = [
+    details: list[AnyDetails] = [
         {
             "words": [{"text": "a"}, {"text": "dog", "status": "right"}, {"text": "flies", "status": "right"}],
             "regions": [{"box": [0, 0, 0.5, 0.4], "status": "mentioned"}],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
 import caplens
 from caplens.captioning.reward import END_WORD
-from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.errors import CaplensWarning, InputError, MissingData
 
 REFERENCES = {
     1: ["A cat sleeps on a mat.", "the cat sleeps"],
@@ -23,7 +24,7 @@ WORDS = ["<end>", "<unknown>", "a", "cat", "sleeps", "on", "mats", "dog", "runs"
 NUMBERS = [[2, 7, 8, 0, 5], [2, 3, 3, 4, 5, 6], [0], [2, 9, 0, 0, 0, 0]]
 
 
-def evaluated(name: str, **options: object) -> np.ndarray:
+def evaluated(name: str, **options: Any) -> np.ndarray:
     references = [REFERENCES[key] for key in IDS]
     if name.startswith("cider"):
         options["idf"] = REFERENCES
@@ -56,6 +57,12 @@ def test_mixtures_options_and_ready_metrics() -> None:
     np.testing.assert_array_equal(ready(IDS, CAPTIONS), evaluated("cider-r", k_r=0.3))
     with pytest.raises(InputError, match="k_q"):
         caplens.Reward("cider-r", references=REFERENCES, k_q=0.3)
+
+
+@pytest.mark.parametrize("metric", ["clip-s", {"cider-r": 1.0, "ref-clip-s": 0.5}])
+def test_pictures_are_asked_for_when_the_reward_is_made(metric: str | dict[str, float]) -> None:
+    with pytest.raises(MissingData, match=r"clip-s looks at the image.* pass images="):
+        caplens.Reward(metric, references=REFERENCES)
 
 
 def test_idf_of_another_corpus() -> None:

@@ -95,3 +95,20 @@ def test_a_thousand_million_draws_are_refused(run: Run, folder: Path, option: st
     shown = run("bench", "flickr8k-expert", "--data", folder, "-m", "length", option, 10**9)
     assert shown.code == 2
     assert "1000000000; give 0 to 1,000,000" in shown.stderr
+
+
+def test_own_ratings_without_captions_or_metrics_say_what_to_give(run: Run, folder: Path, tmp_path: Path) -> None:
+    """It spoke of --data folders, or of columns that no file of ratings has; and a line for every metric."""
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("id,rating\na,1\nb,2\n")
+    shown = run("bench", "--ratings", ratings)
+    assert shown.code == 2
+    assert "there are ratings but no captions in it; give the captions they are about: --captions FILE" in shown.stderr
+    ratings.write_text("id,caption,rating\na,one,1\nb,one two,2\nc,one two three,3\n")
+    shown = run("bench", "--ratings", ratings, "--resamples", 5, "--permutations", 0)
+    assert shown.code == 0
+    told = [line for line in shown.stdout.splitlines() if line.startswith("not measured: ")]
+    assert "--data" not in shown.stdout
+    assert any("bleu-1, bleu-2" in line and "compares with references and none were given" in line for line in told)
+    assert any("clip-s" in line and "--images DIR" in line for line in told)
+    assert len(told) < 6

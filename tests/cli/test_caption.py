@@ -22,13 +22,13 @@ PICTURES = sorted((Path(__file__).parents[2] / "examples" / "images").iterdir())
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A captioner of random words."""
     try:
-        sight = FeatureSpec("embedded", load_encoder("embedded").grid_identity, 2)
+        spec = FeatureSpec("embedded", load_encoder("embedded").grid_identity, 2)
     except MissingData as missing:
         pytest.skip(str(missing))
     words = Vocabulary(("<end>", "<unknown>", "a", "dog", "runs", "|"))
     network = random_network(2, features=384, vocabulary=len(words), refining_layers=1)
     path = tmp_path_factory.mktemp("captioner") / "captioner.safetensors"
-    Captioner(network, words, sight, longest=6).save(path)
+    Captioner(network, words, spec, longest=6).save(path)
     return path
 
 
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_said(run: Run, folder: Path, weights: Path, tmp_path: 
 
 def test_a_captioner_of_other_patches_is_refused(run: Run, weights: Path, tmp_path: Path) -> None:
     captioner = Captioner.load(weights)
-    captioner.sight = FeatureSpec("embedded", "dinov2-of-yesterday@123", 2)
+    captioner.spec = FeatureSpec("embedded", "dinov2-of-yesterday@123", 2)
     captioner.save(tmp_path / "old.safetensors")
     shown = run("caption", PICTURES[0], "--weights", tmp_path / "old.safetensors")
     assert shown.code == 2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from PIL import Image
@@ -104,6 +106,36 @@ def test_a_web_page_by_line(run: Run, tmp_path: Path) -> None:
         for entry in json.loads((tmp_path / "c.sarif").read_text())["runs"][0]["results"]
     ]
     assert locations == [2, 4]
+
+
+def test_sarif_has_what_the_standard_asks_for(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SARIF 2.1.0: version and tool, rules by id, a message, a known level, an address and a line for every result."""
+    monkeypatch.chdir(tmp_path)
+    pages = Path("site", "sub folder")
+    pages.mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(pages / "a.png")
+    (pages / "ä, b.html").write_text('<html>\n<img src="a.png" alt="IMG_1.png">\n<img src="a.png">\n</html>', "utf-8")
+    Path("alt.csv").write_text("id,alt\n1,a red bus\n2,IMG_2.png\n")
+    Path("alt.json").write_text('[{"id": 1, "alt": "IMG_2.png"}]')
+    places: dict[str, list[int | None]] = {}
+    for given in ("site", "alt.csv", "alt.json"):
+        assert run("check", given, "--sarif", "out.sarif").code == 0
+        log = json.loads(Path("out.sarif").read_text())
+        assert log["version"] == "2.1.0"
+        assert log["$schema"].endswith("sarif-2.1.0.json")
+        (only,) = log["runs"]
+        assert only["tool"]["driver"]["name"] == "caplens"
+        rules = {rule["id"] for rule in only["tool"]["driver"]["rules"]}
+        for result in only["results"]:
+            assert result["ruleId"] in rules
+            assert result["level"] in ("error", "warning", "note")
+            assert result["message"]["text"]
+            (location,) = result["locations"]
+            address = location["physicalLocation"]["artifactLocation"]["uri"]
+            assert re.fullmatch(r"[A-Za-z0-9._~/%-]+", address)
+            assert Path(unquote(address)).is_file()  # relative to where the check ran
+            places.setdefault(given, []).append(location["physicalLocation"].get("region", {}).get("startLine"))
+    assert places == {"site": [2, 3], "alt.csv": [3], "alt.json": [None]}
 
 
 def test_the_calibration_is_of_the_shipped_weights() -> None:

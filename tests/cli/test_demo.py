@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
+from tests.schemas import check_output
 
 from caplens.cli.demo import COMPARED, METRICS, examples_folder
 from caplens.cli.weights import Purpose
@@ -29,7 +29,7 @@ def test_the_demo_scores_compares_and_explains(run: Run, tmp_path: Path) -> None
         shown = run("demo", "--output", tmp_path, "--json", tmp_path / "demo.json")
     assert shown.code == 0, shown.stderr
     assert "ran without" not in shown.stdout + shown.stderr
-    found = json.loads((tmp_path / "demo.json").read_text())
+    found = check_output("demo", (tmp_path / "demo.json").read_text())
     assert list(found["score"]["metrics"]) == list(METRICS)
     assert not any(entry["failures"] for entry in found["score"]["metrics"].values())
     assert list(found["compare"]["metrics"]) == list(COMPARED)

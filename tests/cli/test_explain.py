@@ -19,7 +19,7 @@ def test_it_prints_marks_scores_and_what_is_left_out(run: Run, tmp_path: Path) -
     shown = run("explain", "A cat, sleeping.", *REFERENCES, "--html", tmp_path / "page.html")
     assert shown.code == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert lines[0] == "Held against 2 references:"
+    assert lines[0] == "Compared with 2 references:"
     assert lines[2] == "  A [cat], (sleeping)."
     assert lines[4] == "  are its words right?        50 %"
     assert "  not supported: cat" in lines
@@ -60,12 +60,12 @@ def test_what_cannot_be_used_is_named(run: Run, tmp_path: Path) -> None:
     Image.new("RGB", (30, 20)).save(tmp_path / "photo.png")
     (tmp_path / "text.jpg").write_text("no picture")
     (tmp_path / "many.json").write_text('{"a": ["a dog"], "b": ["a bird"]}')
-    cases = {
+    cases: dict[str, list[str | Path]] = {
         "there is no caption; write: caplens explain": [tmp_path / "photo.png"],
         "is not a picture in a known format": [tmp_path / "text.jpg", "a cat"],
         "no such file": [tmp_path / "absent.jpg", "a cat"],
         "the caption is empty": [tmp_path / "photo.png", " "],
-        "nothing to hold the caption against": ["a cat"],
+        "nothing to compare the caption with": ["a cat"],
         "references of 2 pictures and 'photo' is not among them": [
             *(tmp_path / "photo.png", "a cat"),
             *("--references", tmp_path / "many.json"),

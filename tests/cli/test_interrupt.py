@@ -71,6 +71,7 @@ def interrupted(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_interrupted_while_scoring(tmp_path: Path) -> None:
     ended = interrupted(SCORING, tmp_path)
     assert ended.returncode == 130
+    assert ended.stderr.splitlines()[-1] == "caplens: interrupted"
     assert "Traceback" not in ended.stderr
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["in.json", "started"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from tests.cli.conftest import Run
 from typer.main import get_command
 
 from caplens.cli import ORDER, build_app
+from caplens.metrics import known_metrics
 
 
 def test_every_verb_file_is_a_command_with_help_and_json(run: Run) -> None:
@@ -23,6 +26,49 @@ def test_every_verb_file_is_a_command_with_help_and_json(run: Run) -> None:
         shown = run(*verb, "--help")
         assert shown.code == 0
         assert "--json" in shown.stdout, f"{verb} has no --json"
+        assert f"Example: caplens {' '.join(verb)}" in shown.stdout, f"{verb} has no example"
+        assert not re.search(r"<[a-z]", shown.stdout), f"{verb} shows types of Python"
+        assert "left out.  [required]" not in shown.stdout
+
+
+def test_examples_of_the_help_are_commands_that_parse() -> None:
+    """Every option in an example is one that the verb has."""
+
+    def walk(command: Any, path: list[str]) -> None:
+        for name, below in getattr(command, "commands", {}).items():
+            walk(below, [*path, name])
+        found = re.search(r"Example: (caplens .*?)(?:\n\n|\Z)", command.help or "", re.S)
+        if found is not None:
+            words = shlex.split(found[1])
+            assert words[1 : 1 + len(path)] == path
+            options = {option for parameter in command.params for option in parameter.opts}
+            assert {word for word in words if word.startswith("-")} <= options
+
+    walk(get_command(build_app()), [])
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_every_option_has_a_meaning_and_a_word_for_its_value(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+
+    def walk(command: Any) -> None:
+        for below in getattr(command, "commands", {}).values():
+            walk(below)
+        for parameter in command.params:
+            assert parameter.help, f"{command.name} {parameter.name}"
+            flag = getattr(parameter, "is_flag", False) or parameter.name == "help"
+            assert flag or parameter.metavar, f"{command.name} {parameter.name}"
+
+    walk(get_command(build_app()))
+
+
+def test_a_metric_is_shown_with_the_meaning_and_default_of_every_option(run: Run) -> None:
+    shown = run("metrics", "cider-r").stdout
+    assert re.search(r"^k_r +0\.8 +weight of the repetition penalty", shown, re.M)
+    assert "`" not in shown
+    for name in known_metrics():
+        options = json.loads(run("metrics", name, "--json").stdout)["options"]
+        assert all(option["meaning"] for option in options), name
 
 
 def test_help_lists_the_verbs_in_the_order_of_use(run: Run) -> None:
@@ -70,4 +116,5 @@ def test_interruption_exits_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("caplens.metrics.list_metrics", interrupted)
-    assert run("metrics").code == 130
+    shown = run("metrics")
+    assert (shown.code, shown.stderr) == (130, "caplens: interrupted\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
+from tests.schemas import check_output
 
 from caplens.cli import train
 from caplens.core.progress import Progress
@@ -86,7 +86,7 @@ def test_settings_reach_the_training_and_its_end_says_where_the_weights_are(
     run("train", verb, *arguments[verb], "--config", tmp_path / "settings.toml", "-o", "seed=6")
     assert [config.seed for config in configs] == [5, 6]
     assert events == ["getting ready 0/1", "load", "getting ready 1/1"] * 2
-    result = json.loads(run("train", verb, *arguments[verb], "--json").stdout)
+    result = check_output("train", run("train", verb, *arguments[verb], "--json").stdout)
     assert result == {"weights": "run/x.safetensors", **FIGURES[verb]}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
+from tests.schemas import check_output
 
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
@@ -58,7 +59,7 @@ def arguments(tmp_path: Path) -> list[object]:
 def test_it_trains_and_the_same_command_trains_the_same(run: Run, arguments: list[object], tmp_path: Path) -> None:
     first = run(*arguments, "--output", tmp_path / "one", "-o", "reward=cider-d", "--json")
     assert first.code == 0, first.stderr
-    reached = json.loads(first.stdout)
+    reached = check_output("train", first.stdout)
     assert reached["training pictures"] == 3
     assert set(reached["val"]) == {"cider-r", "cider-d", "rouge-l", "bleu-4"}
     curve = [json.loads(line) for line in (tmp_path / "one" / "curve.jsonl").read_text().splitlines()]

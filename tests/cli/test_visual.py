@@ -16,7 +16,9 @@ from tests.encoders.random_clip import random_encoder
 from tests.vision.test_fetch import server
 from tests.vision.test_images import RED_LEFT, encoded
 
+from caplens.core.errors import MissingData
 from caplens.encoders import load
+from caplens.encoders.embedded import load_embedded
 from caplens.vision import fetch as fetching
 
 
@@ -71,3 +73,40 @@ def test_an_address_is_fetched_only_when_allowed_and_public(
     (tmp_path / "red.png").write_bytes(encoded(RED_LEFT, "PNG"))
     shown = run("score", captions(tmp_path, "red.png"), "-m", "clip-s", "--encoder", "ViT-B-32", "--json")
     assert fetched == json.loads(shown.stdout)["metrics"]["clip-s"]["scores"][0]
+
+
+def test_captions_that_the_encoder_does_not_understand_get_one_note_below_the_table(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "red.png").write_bytes(encoded(RED_LEFT, "PNG"))
+    german = tmp_path / "de.csv"
+    german.write_text("id,caption,image\na,ein hund läuft,red.png\nb,eine katze schläft,red.png\n")
+    shown = run("score", german, "-m", "clip-s,pac-s", "--encoder", "ViT-B-32")
+    assert [line for line in shown.stderr.splitlines() if "English" in line] == [
+        "note: clip-s, pac-s: about 100 % of the captions do not look English, the only language understood here: "
+        "their scores cannot be trusted"
+    ]
+
+
+def test_an_encoder_may_understand_more_than_english(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "red.png").write_bytes(encoded(RED_LEFT, "PNG"))
+    german = tmp_path / "de.csv"
+    german.write_text("id,caption,image\na,ein hund läuft,red.png\nb,eine katze schläft,red.png\n")
+    monkeypatch.setattr("caplens.encoders.base.Encoder.english_only", False)
+    assert "English" not in run("score", german, "-m", "clip-s", "--encoder", "ViT-B-32").stderr
+
+
+def test_tables_and_pages_say_what_clip_s_ran_over(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "red.png").write_bytes(encoded(RED_LEFT, "PNG"))
+    file, page = captions(tmp_path, "red.png"), tmp_path / "page.html"
+    plain = run("score", file, "-m", "clip-s", "--encoder", "ViT-B-32")
+    assert plain.stdout.splitlines()[1].startswith("clip-s  ")
+    try:
+        load_embedded()
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    for layout in ("table", "csv", "latex", "markdown"):
+        shown = run("score", file, "-m", "clip-s", "--encoder", "embedded", "--format", layout, "--html", page)
+        assert shown.code == 0
+        assert "clip-s over embedded" in shown.stdout
+        compared = run("compare", file, file, "-m", "clip-s", "--encoder", "embedded", "--format", layout)
+        assert "clip-s over embedded" in compared.stdout
+    assert 'data-metric="0">clip-s over embedded</button>' in page.read_text("utf-8")

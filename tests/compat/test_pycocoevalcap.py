@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,23 @@ def test_pycocotools_objects_give_the_same_and_so_does_the_official_evaluation(
         assert evaluation.eval[name] == pytest.approx(peer.eval[name], abs=1e-12)
         for image, scores in peer.imgToEval.items():
             assert evaluation.imgToEval[image][name] == pytest.approx(scores[name], abs=1e-12)
+
+
+@pytest.mark.oracle
+def test_tokens_are_those_of_the_official_tool_where_they_depend_on_the_next_caption() -> None:
+    official = pytest.importorskip("pycocoevalcap.tokenizer.ptbtokenizer")
+    if shutil.which("java") is None:
+        pytest.skip("needs Java")
+    street = {"caption": "A picture of a road sign that says Branch St. 200 N."}
+    captions = {
+        7: [{"caption": "A cat\nplays with the new Wii U."}, street],
+        3: [{"caption": "Street corner with cars"}, street],
+        "3": [{"caption": "The street"}, {"caption": "Room no."}],
+        5: [{"caption": "5 dogs"}, street],
+    }
+    tokens = ours.PTBTokenizer().tokenize(captions)
+    assert tokens == quietly(official.PTBTokenizer().tokenize, captions)
+    assert {rows[-1].split()[-1] for rows in tokens.values()} == {"n.", "n", "no."}
 
 
 def test_a_scorer_that_cannot_run_is_left_out_with_a_warning(

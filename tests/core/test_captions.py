@@ -9,7 +9,7 @@ from caplens.core.errors import CaplensWarning, InputError
 
 
 def test_lists_and_mappings_give_the_same_set() -> None:
-    from_lists = CaptionSet.of(["a", "b"], [["r"], ("s", "t")], ids=["x", "y"])  # type: ignore[list-item]
+    from_lists = CaptionSet.of(["a", "b"], [["r"], ("s", "t")], ids=["x", "y"])
     from_mappings = CaptionSet.of({"x": "a", "y": "b"}, {"y": ["s", "t"], "x": ["r"]})
     assert from_lists == from_mappings
 

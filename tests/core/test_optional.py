@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.cli.conftest import Outcome
 from typer.main import get_command
 
 from caplens.cli import build_app
@@ -84,7 +84,7 @@ def test_a_package_that_is_installed_but_broken_gets_a_message(
     monkeypatch.setitem(sys.modules, "torch", sys)
     with pytest.raises(MissingData) as caught:
         require("torch", "transformers:CLIPModel", purpose="CLIP")
-    monkeypatch.delitem(sys.modules, "transformers", raising=False)
+    sys.modules.pop("transformers", None)  # not by monkeypatch, which would put the broken one back at the end
     said = str(caught.value)
     assert said.startswith("CLIP needs transformers, which is installed but does not load here (")
     assert said.endswith("): pip install --upgrade 'caplens[clip]'")
@@ -158,15 +158,6 @@ def hidden_from(extra: str) -> frozenset[str]:
 
 def _name(line: str) -> str:
     return Requirement(line).name
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command left behind."""
-
-    code: int
-    stdout: str
-    stderr: str
 
 
 Environment = Callable[[str], dict[str, Outcome]]

@@ -52,8 +52,8 @@ def test_an_unknown_format_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "draws", "shown"),
-    [(1 / 1001, 1000, "< 0.001"), (2 / 1001, 1000, "0.002"), (1 / 101, 100, "≤ 0.010"), (1 / 20001, 20000, "< 0.0001")],
+    ("value", "bound", "shown"),
+    [(1 / 1001, True, "< 0.001"), (2 / 1001, False, "0.002"), (1 / 101, True, "≤ 0.010"), (1e-5, False, "< 0.001")],
 )
-def test_a_p_value_at_the_floor_is_a_bound(value: float, draws: int, shown: str) -> None:
-    assert show_p(value, draws) == shown
+def test_a_p_value_at_the_floor_is_a_bound(value: float, bound: bool, shown: str) -> None:
+    assert show_p(value, bound=bound) == shown

@@ -14,6 +14,7 @@ from tools import docs_extras, docs_tables
 import caplens
 from caplens.cli import main
 from caplens.metrics import find_metric, known_metrics
+from caplens.metrics.option_meanings import option_meanings
 from caplens.vision import fetch, images, video
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,12 +41,12 @@ def test_every_metric_has_a_page_with_every_section(name: str) -> None:
 def test_every_option_is_on_the_page_with_its_default(name: str) -> None:
     metric = find_metric(name)
     rows = docs_tables.page_of(name).read_text("utf-8")
-    defaults = docs_tables.option_defaults(metric)
+    defaults = metric.option_defaults()
     assert defaults.keys() == metric.options()
     for option, default in defaults.items():
         shown = f"`{default!r}`".replace("'", '"')
         assert f"| `{option}` | {shown} |" in rows, REFRESH
-        assert docs_tables.option_meanings(metric)[option]
+        assert option_meanings(metric)[option]
 
 
 @pages

@@ -18,7 +18,7 @@ class Block(nn.Module):
         normed = self.ln_1(x)
         x = x + self.attn(normed, normed, normed, need_weights=False, attn_mask=mask)[0]
         hidden = self.mlp["c_fc"](self.ln_2(x))
-        return x + self.mlp["c_proj"](hidden * torch.sigmoid(1.702 * hidden))
+        return torch.add(x, self.mlp["c_proj"](hidden * torch.sigmoid(1.702 * hidden)))
 
 
 class Tower(nn.Module):
@@ -47,7 +47,7 @@ class Visual(nn.Module):
         patches = self.conv1(pixels).flatten(2).transpose(1, 2)
         first = self.class_embedding.expand(len(pixels), 1, -1)
         x = self.ln_pre(torch.cat([first, patches], dim=1) + self.positional_embedding)
-        return self.ln_post(self.transformer(x)[:, 0]) @ self.proj
+        return torch.matmul(self.ln_post(self.transformer(x)[:, 0]), self.proj)
 
 
 class PlainClip(nn.Module):
@@ -65,10 +65,8 @@ class PlainClip(nn.Module):
         """Projected tokens of texts that are padded to the full context."""
         length = ids.shape[1]
         mask = torch.full((length, length), float("-inf")).triu(1)
-        return (
-            self.ln_final(self.transformer(self.token_embedding(ids) + self.positional_embedding, mask))
-            @ self.text_projection
-        )
+        embedded = self.token_embedding(ids) + self.positional_embedding
+        return torch.matmul(self.ln_final(self.transformer(embedded, mask)), self.text_projection)
 
 
 def random_clip(vocabulary: int, seed: int = 0) -> PlainClip:

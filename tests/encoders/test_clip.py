@@ -112,7 +112,7 @@ def cosines(encoder: Encoder, images: list[Image.Image], texts: list[str]) -> np
     pictures, captions = encoder.encode_images(images).astype(float), encoder.encode_texts(texts).astype(float)
     pictures /= np.linalg.norm(pictures, axis=1, keepdims=True)
     captions /= np.linalg.norm(captions, axis=1, keepdims=True)
-    return pictures @ captions.T
+    return np.asarray(pictures @ captions.T)
 
 
 def test_batches_and_order_do_not_change_a_score(encoder: ClipEncoder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from safetensors.torch import save_file  # noqa: E402
+import torch
+from safetensors.torch import save_file
 
-from caplens.core.errors import InputError, MissingData  # noqa: E402
-from caplens.encoders.clip import load_clip  # noqa: E402
-from caplens.storage import weights  # noqa: E402
+from caplens.core.errors import InputError, MissingData
+from caplens.encoders.clip import load_clip
+from caplens.storage import weights
 
 WIDTH, CONTEXT, SIZE = 8, 77, 32
 

@@ -11,7 +11,8 @@ from PIL import Image
 
 from caplens.core.errors import CaplensError, MissingData
 from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
-from caplens.encoders.onnx import expose, quantized
+from caplens.encoders.onnx import quantized
+from caplens.encoders.onnx_graph import expose
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,12 @@ def test_pictures_in_order_each_encoded_once(folder: Path, monkeypatch: pytest.M
     encoder = random_encoder()
     calls: list[int] = []
     encode = encoder.image_features
-    monkeypatch.setattr(encoder, "image_features", lambda batch: (calls.append(len(batch)), encode(batch))[1])
+
+    def counted(batch: np.ndarray) -> np.ndarray:
+        calls.append(len(batch))
+        return encode(batch)
+
+    monkeypatch.setattr(encoder, "image_features", counted)
     monkeypatch.setattr(encoder, "image_batch", 4)
     paths = [folder / f"{number}.png" for number in (3, 1, 0, 3, 5, 1, 2, 4)]
     embedder = Embedder(encoder, EmbeddingCache(folder / "cache.sqlite"))

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import caplens
+from caplens.cli._show import plain_table
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError, MissingData
 from caplens.core.types import Floats
@@ -249,3 +250,25 @@ def test_the_table_in_every_format() -> None:
     frame = found.to_pandas()
     assert list(frame["system"]) == [system.system for system in found["number"].ranking()]
     assert frame["rank"].tolist() == [1, 1, 2]
+
+
+def test_a_corrected_p_value_that_no_draw_reached_is_shown_as_a_bound() -> None:
+    """Fifty systems were all shown with an exact 0.0250: the floor of the draws times the number of pairs."""
+    references = [["one two three four five"]] * 40
+    systems = {str(count): [" ".join(["one", "two", "three", "four", "five"][:count])] * 40 for count in range(1, 6)}
+    found = caplens.compare(systems, references, metrics=["bleu-1"], resamples=100)
+    difference = found["bleu-1"].systems[-1].difference
+    assert difference is not None
+    assert difference.p_holm == pytest.approx(10 / 101)
+    assert found.show_p(difference) == "≤ 0.100"
+    assert "≤ 0.100" in found.to_csv()
+
+
+def test_every_row_of_a_table_names_its_metric_and_a_terminal_has_one_table_each() -> None:
+    systems = {"one": ["a cat"] * 4, "captioner-large-v2": ["a black cat"] * 4}
+    found = caplens.compare(systems, [["a black cat"]] * 4, metrics=["bleu-1", "rouge-l"])
+    assert [row[0] for row in found.table().rows] == ["bleu-1 ×100"] * 2 + ["rouge-l ×100"] * 2
+    assert list(found.tables()) == ["bleu-1 ×100", "rouge-l ×100"]
+    for table in found.tables().values():
+        lines = plain_table(table.columns, table.rows, table.numbers)
+        assert max(map(len, lines)) <= 80

@@ -56,8 +56,8 @@ def test_a_picture_that_cannot_be_looked_at_is_noted_if_there_are_references(tmp
     [
         ("", ["a"], "the caption is empty"),
         (" \n", ["a"], "the caption is empty"),
-        ("a cat", None, "nothing to hold the caption against"),
-        ("a cat", ["", " "], "nothing to hold the caption against"),
+        ("a cat", None, "nothing to compare the caption with"),
+        ("a cat", ["", " "], "nothing to compare the caption with"),
         ("a cat", "a dog", "one string"),
     ],
 )

@@ -46,7 +46,13 @@ def normal(vector: np.ndarray) -> np.ndarray:
     return vector.astype(float) / math.sqrt(float(vector.astype(float) @ vector.astype(float)))
 
 
-def slow_match(left: list, right: list, left_weights: list[float], right_weights: list[float], coarse: float) -> tuple:
+def slow_match(
+    left: list[np.ndarray],
+    right: list[np.ndarray],
+    left_weights: list[float],
+    right_weights: list[float],
+    coarse: float,
+) -> tuple[float, float]:
     precision = sum(w * max(a @ b for b in right) for w, a in zip(left_weights, left, strict=True)) / sum(left_weights)
     recall = sum(w * max(a @ b for a in left) for w, b in zip(right_weights, right, strict=True)) / sum(right_weights)
     return 2 * precision * recall / (precision + recall), coarse

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.battery import CHANGES, NAMES, make
 
 from caplens import evaluate
@@ -132,13 +133,13 @@ def test_tokenizers_without_a_name_share_neither_signature_nor_result() -> None:
     for metric in (Length, Bleu4, CiderD, Meteor):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CaplensWarning)
-            results = [metric(tokenizer=tokenizer).result(work) for tokenizer in tokenizers]  # type: ignore[arg-type]
+            results = [metric(tokenizer=tokenizer).result(work) for tokenizer in tokenizers]
         signatures = [Signature.parse(result.signature) for result in results]
         assert signatures[0] != signatures[1]
         assert signatures[0]["tokenizer"] != signatures[1]["tokenizer"]
         assert results[0].statistics.tolist() != results[1].statistics.tolist()
-        assert not metric(tokenizer=tokenizers[0]).identity().lasting  # type: ignore[arg-type]
-        assert metric(tokenizer=tokenizers[0]).result(work) is results[0]  # type: ignore[arg-type]
+        assert not metric(tokenizer=tokenizers[0]).identity().lasting
+        assert metric(tokenizer=tokenizers[0]).result(work) is results[0]
     assert Length(tokenizer=str.split).identity().lasting
 
 
@@ -188,7 +189,7 @@ def test_a_file_of_boxes_is_its_content(tmp_path: Path) -> None:
         boxes["7"]["boxes"] = [[0, 0, corner, 5]]
         path.write_text(json.dumps(boxes))
         proposer = make_proposer(str(path))
-        seen.add((proposer.identity, proposer.name, proposer(None, "7").boxes[0, 2]))  # type: ignore[arg-type]
+        seen.add((proposer.identity, proposer.name, proposer(Image.new("RGB", (10, 10)), "7").boxes[0, 2]))
     assert len({identity for identity, _, _ in seen}) == len({name for _, name, _ in seen}) == 3
     assert {corner for _, _, corner in seen} == {0.5, 0.6, 0.7}
 

@@ -150,7 +150,7 @@ def test_details_say_what_matched_what(own_data: Path) -> None:
 def test_details_of_words_with_strange_blanks(own_data: Path) -> None:
     strange = "a dog\x1cx y\x85z runs"
     result = meteor([strange], [[strange]], data=own_data, tokenizer="whitespace")
-    assert {word["status"] for word in result.details[0]["words"]} == {"exact"}
+    assert {word["status"] for word in result.explained(0)["words"]} == {"exact"}
 
 
 def test_data_that_is_not_meteors_own_shows_in_the_signature(own_data: Path) -> None:
@@ -234,9 +234,9 @@ def test_beyond_the_search_stems_match_where_words_do_not(own_data: Path) -> Non
     with pytest.warns(CaplensWarning, match="aligned greedily"):
         result = meteor([" ".join(caption)], [[" ".join(reference)]], data=own_data)
     assert result.statistics[0, 4:].tolist() == [1202, 3]
-    statuses = [word.get("status") for word in result.details[0]["words"]]
+    statuses = [word.get("status") for word in result.explained(0)["words"]]
     assert statuses == ["stem", "stem", *["exact"] * 1200]
-    assert result.details[0]["missing"] == [{"text": "runs"}, {"text": "bird"}]
+    assert result.explained(0)["missing"] == [{"text": "runs"}, {"text": "bird"}]
 
 
 def test_a_text_equal_to_its_reference_scores_one_however_long(own_data: Path) -> None:

@@ -67,7 +67,7 @@ def test_on_pictures_with_a_note_about_few_pairs(tmp_path: Path, monkeypatch: py
         report = caplens.evaluate(candidates, references, images=paths, metrics=["mid"], encoder=encoder, ridge=0.01)
 
     def normal(rows: np.ndarray) -> np.ndarray:
-        return rows.astype(float) / np.linalg.norm(rows.astype(float), axis=1, keepdims=True)
+        return np.asarray(rows.astype(float) / np.linalg.norm(rows.astype(float), axis=1, keepdims=True))
 
     pictures = normal(encoder.encode_images([Image.open(path) for path in paths]))
     owner = [row for row, texts in enumerate(references) for _ in texts]

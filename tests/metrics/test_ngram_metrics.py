@@ -172,7 +172,12 @@ def test_options_are_checked_and_named_in_the_signature() -> None:
     }
     assert len(signatures) == 5
     assert any("tokenizer:builtins.str.split" in signature for signature in signatures)
-    for wrong, message in [({"k_r": 2}, "0 to 1"), ({"formula": "new"}, "paper"), ({"tokenizer": "bpe"}, "whitespace")]:
+    refused: dict[str, dict[str, Any]] = {
+        "0 to 1": {"k_r": 2},
+        "paper": {"formula": "new"},
+        "whitespace": {"tokenizer": "bpe"},
+    }
+    for message, wrong in refused.items():
         with pytest.raises(caplens.core.errors.InputError, match=message):
             caplens.evaluate(captions, metrics=["cider-r"], **wrong)
     with pytest.raises(TypeError, match="list of strings"):

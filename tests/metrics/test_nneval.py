@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def released_formula(arrays: dict[str, np.ndarray], features: np.ndarray) -> np.
     hidden = np.maximum(hidden @ arrays["hiddenlayer__layer2__W2"] + arrays["hiddenlayer__layer2__b2"], 0)
     out = hidden @ arrays["out_layer__out__W_out"] + arrays["out_layer__out__b_out"]
     powers = np.exp(out - out.max(axis=1, keepdims=True))
-    return powers[:, 1] / powers.sum(axis=1)
+    return np.asarray(powers[:, 1] / powers.sum(axis=1))
 
 
 @pytest.mark.shared
@@ -51,9 +52,10 @@ def test_released_network_is_found_by_name(tmp_path: Path, monkeypatch: pytest.M
     folder = tmp_path / "weights" / "nneval-released"
     folder.mkdir(parents=True)
     variables = random_variables()
-    np.savez(folder / "model.npz", **{name.replace("/", "__"): array for name, array in variables.items()})
+    arrays: dict[str, Any] = {name.replace("/", "__"): array for name, array in variables.items()}
+    np.savez(folder / "model.npz", **arrays)
     features = np.random.default_rng(0).random((50, 8))
-    expected = released_formula({name.replace("/", "__"): array for name, array in variables.items()}, features)
+    expected = released_formula(arrays, features)
     assert load_network(folder / "model.npz")(features) == pytest.approx(expected, abs=1e-6)
     (named, ours) = (dict(NNEval(weights=name).signature_parts()) for name in ("released", "default"))
     assert named["weights"].startswith("model@")
@@ -87,7 +89,7 @@ def work() -> Workspace:
 
 
 def test_features_are_the_metrics_in_the_released_order(work: Workspace) -> None:
-    features = work.get_or_compute("features", lambda: np.zeros(0))
+    features: np.ndarray = work.get_or_compute("features", lambda: np.zeros(0))
     assert features.shape == (3, len(FEATURES))
     captions = work.captions
     for column, name in enumerate(["meteor", "wmd", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "spice"]):

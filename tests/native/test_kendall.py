@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caplens.native import _kernels
+
+RatedRows = tuple[list[int], list[int], list[int], list[list[int]]]
 
 
 def naive_counts(x: list[int], y: list[int]) -> list[float]:
@@ -22,7 +25,7 @@ def naive_counts(x: list[int], y: list[int]) -> list[float]:
 
 
 @st.composite
-def rated_rows(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[list[int]]]:
+def rated_rows(draw: st.DrawFn) -> RatedRows:
     rows = draw(st.integers(1, 14))
     units = draw(st.integers(1, 5))
 
@@ -40,7 +43,7 @@ def ints(values: object) -> np.ndarray:
 
 @settings(max_examples=150, deadline=None)
 @given(rated_rows())
-def test_resampled_counts_are_those_of_the_repeated_rows(data) -> None:
+def test_resampled_counts_are_those_of_the_repeated_rows(data: RatedRows) -> None:
     x, y, units, weights = data
     got = _kernels.kendall_resampled(ints(x), ints(y), ints(units), ints(weights))
     for row, drawn in zip(got, weights, strict=True):
@@ -50,7 +53,7 @@ def test_resampled_counts_are_those_of_the_repeated_rows(data) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(rated_rows(), st.randoms(use_true_random=False))
-def test_swapped_counts_are_those_of_the_mixture(data, random) -> None:
+def test_swapped_counts_are_those_of_the_mixture(data: RatedRows, random: Random) -> None:
     a, y, units, weights = data
     b = [random.randint(0, 2 * len(a) - 1) for _ in a]
     masks = [[weight % 2 for weight in drawn] for drawn in weights]

@@ -6,6 +6,7 @@ import gzip
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def naive_align(data: Data, caption: list[str], reference: list[str]) -> list[Ma
     """Every match of every module, then every path of the beam, copied and sorted as METEOR does it."""
     found: dict[int, list[Match]] = {i: [] for i in range(len(reference))}
 
-    def each_pair(module: int, same) -> None:
+    def each_pair(module: int, same: Callable[[str, str], bool]) -> None:
         for i, word in enumerate(reference):
             found[i] += [(module, j, 1, i, 1) for j, other in enumerate(caption) if same(word, other)]
 

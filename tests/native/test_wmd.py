@@ -26,7 +26,9 @@ def by_linear_programme(vectors: np.ndarray, one: dict[int, int], other: dict[in
         margins[r, r * columns : (r + 1) * columns] = 1
     for c in range(columns):
         margins[rows + c, c::columns] = 1
-    return float(linprog(cost.ravel(), A_eq=margins, b_eq=np.concatenate([a, b]), method="highs").fun)
+    least = linprog(cost.ravel(), A_eq=margins, b_eq=np.concatenate([a, b]), method="highs").fun
+    assert least is not None
+    return float(least)
 
 
 def nearest(vectors: np.ndarray, candidate: dict[int, int], references: list[dict[int, int]]) -> float:

@@ -161,13 +161,8 @@ def test_marked_words_can_be_read(page: Any, scheme: str) -> None:
     assert min(ratios) >= 4.5, ratios
 
 
-def test_nothing_is_wider_than_a_phone(page: Any) -> None:
-    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        assert page.execute_script("return document.documentElement.scrollWidth") <= 360
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_nothing_is_wider_than_a_phone(page: Any, phone_width: int) -> None:
+    assert page.execute_script("return document.documentElement.scrollWidth") <= phone_width
 
 
 ODD = {

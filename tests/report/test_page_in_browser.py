@@ -100,6 +100,32 @@ def test_a_bar_of_the_histogram_filters(page: Any) -> None:
     assert listed(page) == ["zebra", "cat"]
 
 
+def test_bars_of_the_histogram_are_reached_by_keyboard(page: Any) -> None:
+    """One stop of Tab per histogram, arrows between its bars, Enter as a click."""
+
+    def title(bar: Any) -> str:
+        text: str = bar.find_element("css selector", "title").get_attribute("textContent")
+        return text
+
+    stops = page.execute_script(
+        "return [...document.querySelectorAll('.histogram svg')]"
+        ".map(drawing => drawing.querySelectorAll('[tabindex=\"0\"]').length)"
+    )
+    assert stops == [1, 1]
+    page.execute_script("document.querySelector('.histogram svg .catch').focus()")
+    focused = page.switch_to.active_element
+    assert title(focused) == "2 captions from 0.00 to 25.00"
+    focused.send_keys("\ue014")  # arrow to the right
+    moved = page.switch_to.active_element
+    assert title(moved) == "1 caption from 25.00 to 50.00"
+    moved.send_keys("\ue007")  # Enter
+    assert (find(page, "#low").get_attribute("value"), find(page, "#high").get_attribute("value")) == (
+        "25.00",
+        "50.00",
+    )
+    assert len(listed(page)) == 1
+
+
 def test_worst_and_best_follow_the_metric(page: Any) -> None:
     find(page, ".tabs button[data-metric='0']").click()
     best = page.find_elements("css selector", "#best .id")
@@ -171,14 +197,8 @@ def test_words_and_regions_are_linked_in_the_report_too(browser: Any, tmp_path: 
     assert browser.get_log("browser") == []
 
 
-def test_nothing_is_wider_than_a_phone(page: Any) -> None:
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    )
-    try:
-        assert page.execute_script("return document.documentElement.scrollWidth") <= 360
-    finally:
-        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_nothing_is_wider_than_a_phone(page: Any, phone_width: int) -> None:
+    assert page.execute_script("return document.documentElement.scrollWidth") <= phone_width
 
 
 def test_an_empty_report_opens_without_errors(browser: Any, tmp_path: Path) -> None:

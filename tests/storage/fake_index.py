@@ -11,10 +11,10 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.serving import Handler, serve
 
 from caplens.storage import weights
 from caplens.storage.weights import Carrier, File, Model
@@ -88,7 +88,7 @@ class Served:
 def served_index(served: Served) -> Iterator[str]:
     """The address of a server on loopback that has a simple index of the package `toy-carrier`."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Index(Handler):
         def do_GET(self) -> None:
             served.asked.append(self.path)
             if served.login and self.headers.get("Authorization") != served.login:
@@ -131,17 +131,8 @@ def served_index(served: Served) -> Iterator[str]:
             links = [f'<a href="/files/{name}#sha256={self._sum(name)}">{name}</a>' for name in served.archives]
             return "text/html; charset=UTF-8", f"<html><body>{''.join(links)}</body></html>"
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.server_port}/simple"
-        finally:
-            listening.shutdown()
-            thread.join()
+    with serve(Index) as address:
+        yield f"{address}/simple"
 
 
 def use_index(monkeypatch: pytest.MonkeyPatch, address: str) -> None:

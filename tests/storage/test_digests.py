@@ -35,7 +35,7 @@ def test_a_settled_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(digests.hashlib, "file_digest", refuse)
+    monkeypatch.setattr("hashlib.file_digest", refuse)
     assert content_digest(path) == first
     path.write_bytes(b"new")
     with pytest.raises(AssertionError, match="read again"):

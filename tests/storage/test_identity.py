@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def words(text): return text.split()
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     (tmp_path / "splitter_for_tests.py").write_text(SPLITTER)
     monkeypatch.syspath_prepend(tmp_path)
     import splitter_for_tests  # type: ignore[import-not-found]

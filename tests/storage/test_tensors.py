@@ -12,7 +12,13 @@ from caplens.storage.tensors import read_tensors, write_tensors
 
 
 def test_what_is_written_is_read_back_and_has_the_same_bytes_every_time(tmp_path: Path) -> None:
-    tensors = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], np.uint8), "empty": np.zeros((0, 2))}
+    tensors = {
+        "b": np.arange(6.0).reshape(2, 3),
+        "a": np.array([1, 2], np.uint8),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+        "one number": np.array(0.5),
+        "empty": np.zeros((0, 2)),
+    }
     about = {"kind": "test", "b": "2", "c": "é"}
     for name in ("one", "two"):
         write_tensors(tmp_path / name, tensors, about)
@@ -25,7 +31,7 @@ def test_what_is_written_is_read_back_and_has_the_same_bytes_every_time(tmp_path
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
-def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, value: float, kind: type) -> None:
+def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, value: float, kind: type[np.floating]) -> None:
     weights = np.ones((3, 3), kind)
     weights[1, 1] = value
     write_tensors(tmp_path / "weights", {"fine": np.ones(2), "layer": weights}, {})

@@ -65,6 +65,11 @@ def expected(captions: Sequence[str]) -> list[str]:
     return results
 
 
+def in_file_order(captions: Sequence[str]) -> list[str]:
+    """The jar's tokens of captions that are the lines of one file, as pycocoevalcap runs it."""
+    return [kept(line) for line in run_jar("\n".join(caption.replace("\n", " ") for caption in captions))]
+
+
 def strings(value: object) -> Iterator[str]:
     """All strings inside parsed json."""
     if isinstance(value, str):

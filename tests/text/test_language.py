@@ -49,6 +49,22 @@ def test_a_metric_that_knows_only_english_says_so() -> None:
     assert not made["rouge-l"].notes
 
 
+def test_words_without_spaces_between_them_are_no_words_to_the_tokenizer() -> None:
+    import caplens
+
+    chinese = ["一只猫在垫子上", "一只狗在沙滩上跑"]
+    with pytest.warns(CaplensWarning, match=r"cider-d: .* 100 % .* script without spaces between words"):
+        made = caplens.evaluate(chinese, [["一只猫坐在垫子上"], ["狗在沙滩上奔跑"]], metrics=["cider-d"])
+    assert made["cider-d"].score == 0
+    by_character = caplens.evaluate(
+        chinese, [["一只猫坐在垫子上"], ["狗在沙滩上奔跑"]], metrics=["cider-d"], tokenizer=list
+    )
+    assert by_character["cider-d"].score > 1
+    assert not by_character["cider-d"].notes
+    segmented = [" ".join(text) for text in chinese]
+    assert not caplens.evaluate(segmented, [[text] for text in segmented], metrics=["cider-d"])["cider-d"].notes
+
+
 @pytest.mark.shared
 def test_real_captions(shared: Path) -> None:
     lines = (shared / "data/flickr8k/Flickr8k.token.txt").read_text("utf-8").splitlines()

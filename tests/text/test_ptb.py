@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -9,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.text.ptb_oracle import ALPHABETS, PIECES, captions_in, expected, jar
+from tests.text.ptb_oracle import ALPHABETS, PIECES, captions_in, expected, in_file_order, jar
 
-from caplens.text.ptb import tokenize
+from caplens.text.ptb import tokenize, tokenize_in_file_order
 
 # (caption, tokens), the tokens printed by the jar.
 PAIRS = [tuple(pair) for pair in json.loads(Path(__file__).with_name("ptb_pairs.json").read_text())]
@@ -39,6 +40,32 @@ def test_tokens_of_the_jar(caption: str, tokens: str) -> None:
 )
 def test_what_is_decided_here(caption: str, tokens: str) -> None:
     assert tokenize([caption]) == [tokens]
+
+
+def test_the_next_line_decides_in_file_order_only() -> None:
+    street = "A picture of a road sign that says Branch St. 200 N."
+    kept, dropped = ["Street corner", "The", "", "a dog"], ["A street", "The dog"]
+    for following, last in [*((line, "n.") for line in kept), *((line, "n") for line in dropped)]:
+        assert tokenize_in_file_order([street, following])[0].endswith(f" 200 {last}")
+        assert tokenize([street, following])[0].endswith(" 200 n")
+    assert tokenize_in_file_order([street]) == tokenize_in_file_order([street, "x"])[:1]
+    assert tokenize_in_file_order([]) == []
+    assert tokenize_in_file_order(["", "two\nlines \ud800", ""]) == ["", "two lines", ""]
+
+
+ENDS = """U.|Branch St. 200 N.|no.|No.|figs.|5 a.m.|U.S.|Jan.|Mr.|Inc.|Jr.|Ph.D.|St.|can|'|"|1|1990 2000|555|1 1/2|
+(555)|555-|http://a.b|<b|:|...|--|$|&|pp.|vs.|A.|I.|e.g.|D.C.|Calif.|approx.|@|don|got""".replace("\n", "").split("|")
+OPENINGS = """A dog|a dog|The|He runs|I|5 dogs|1/2|555-1234|'s dog|n't|"A|“A|(A|Street corner|Mr. X|U.S.|.|, and|
+  A dog||na|b>|é|😀 dog|1990|£5|Inc.|According|However,|It's""".replace("\n", "").split("|")
+
+
+@pytest.mark.oracle
+@pytest.mark.skipif(jar() is None, reason="needs Java and the PyPI package pycocoevalcap")
+def test_jar_agrees_on_lines_that_touch() -> None:
+    lines = [line for end, opening in itertools.product(ENDS, OPENINGS) for line in (f"a dog {end}", opening)]
+    theirs = in_file_order(lines)
+    assert tokenize_in_file_order(lines) == theirs
+    assert tokenize(lines) != theirs
 
 
 @pytest.mark.shared

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from caplens.training.captioner import CaptionerConfig, Pictures, fit  # noqa: E402
-from caplens.training.captioner_network import Captioner, FeatureSpec  # noqa: E402
+import torch
+
+from caplens.training.captioner import CaptionerConfig, Pictures, fit
+from caplens.training.captioner_network import Captioner, FeatureSpec
 
 SPEC = FeatureSpec("random", "none", 1)
 CONFIG = CaptionerConfig(
@@ -60,7 +63,7 @@ def test_cross_entropy_learns_twenty_pictures_by_heart(learned: tuple[Captioner,
 @pytest.mark.filterwarnings("ignore:.*have no words")  # some first samples end at once, which CIDEr-R remarks
 @pytest.mark.parametrize(("metric", "baseline"), [("cider-d", "greedy"), ("cider-r", "leave-one-out")])
 def test_the_reward_rises_in_the_self_critical_phase(
-    metric: str, baseline: str, pictures: Pictures, tmp_path: Path
+    metric: str, baseline: Literal["greedy", "leave-one-out"], pictures: Pictures, tmp_path: Path
 ) -> None:
     torch.set_num_threads(1)
     config = replace(

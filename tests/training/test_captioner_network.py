@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils.rnn import pack_sequence  # noqa: E402
 
 from caplens.captioning import captioner as inference  # noqa: E402
-from caplens.captioning.vocabulary import END, UNKNOWN  # noqa: E402
+from caplens.captioning.vocabulary import END, UNKNOWN, Vocabulary  # noqa: E402
 from caplens.storage.weights import shipped  # noqa: E402
 from caplens.training.captioner_network import AoANet, AoANetConfig, Captioner, Memory, greedy, sample  # noqa: E402
 
@@ -98,7 +98,7 @@ def test_shipped_weights_give_the_same_numbers_without_torch() -> None:
 
 
 def test_what_is_saved_is_what_was_trained(model: AoANet, tmp_path: pytest.TempPathFactory) -> None:
-    trained = Captioner(model, inference.Vocabulary(tuple("abcde")), inference.FeatureSpec("none", "none", 1))
+    trained = Captioner(model, Vocabulary(tuple("abcde")), inference.FeatureSpec("none", "none", 1))
     trained.save(tmp_path / "captioner.safetensors")  # type: ignore[operator]
     for name, tensor in Captioner.load(tmp_path / "captioner.safetensors").model.state_dict().items():  # type: ignore[operator]
         torch.testing.assert_close(tensor, model.state_dict()[name].half().float())

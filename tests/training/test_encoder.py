@@ -128,6 +128,7 @@ def test_features_are_kept_and_not_made_again(tmp_path: Path) -> None:
 
     class Frozen:
         calls = 0
+        tower_identity, preprocessing = "frozen", "small"
 
         def pixels(self, image: Image.Image) -> np.ndarray:
             return np.asarray(image.resize((2, 2)), np.float32).transpose(2, 0, 1)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import CaplensWarning
 from caplens.core.types import Floats
 from caplens.storage.identity import Identity
-from caplens.training.features import cached_features
+from caplens.training.features import Arrays, cached_features, kept_features
+from caplens.training.pairs import caption_features, picture_features
 
 
 class Counter:
@@ -76,3 +79,71 @@ def test_a_damaged_or_read_only_cache_costs_time_only(
     monkeypatch.setenv("CAPLENS_CACHE", str(next((tmp_path / "cache").rglob("*.npy"))))
     with pytest.warns(CaplensWarning, match="nothing can be kept in"):
         assert cached_features(captions, Identity.of("x"), compute).tolist() == [[3.0]]
+
+
+def test_a_file_is_read_for_its_identity_and_only_then(tmp_path: Path) -> None:
+    path, calls = tmp_path / "kept.safetensors", 0
+
+    def compute() -> Arrays:
+        nonlocal calls
+        calls += 1
+        return {"features": np.array([calls], np.float16)}
+
+    made = [kept_features(path, Identity.of(name), compute)["features"].item() for name in "xxyyx"]
+    assert made == [1, 1, 2, 2, 3]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.warns(CaplensWarning, match="kept.safetensors: not features .*; it is made anew"):
+        assert kept_features(path, Identity.of("x"), compute)["features"].item() == 4
+    assert kept_features(path, Identity.of("x"), compute)["features"].item() == 4
+
+
+class Frozen:
+    """The mean of a picture, and the length of a text."""
+
+    def __init__(self, tower_identity: str = "tower", preprocessing: str = "plain") -> None:
+        self.tower_identity, self.preprocessing, self.calls = tower_identity, preprocessing, 0
+
+    def pixels(self, image: Image.Image) -> np.ndarray:
+        return np.asarray(image, np.float32)
+
+    def image_features(self, batch: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        return np.asarray(batch.mean(axis=(1, 2)))
+
+    def tokenize(self, text: str) -> tuple[list[int], bool]:
+        return [len(text)], False
+
+    def caption_features(self, batch: object) -> np.ndarray:
+        self.calls += 1
+        return np.array(batch, np.float32)
+
+
+def darker(image: Image.Image, name: str) -> Image.Image:
+    return image.point(lambda value: value // 2)
+
+
+def test_features_of_pictures_belong_to_their_encoder_and_their_bytes(tmp_path: Path) -> None:
+    picture, kept = tmp_path / "0.png", tmp_path / "kept"
+    Image.new("RGB", (2, 2), (100, 0, 0)).save(picture)
+
+    def red(frozen: Frozen, **options: Any) -> float:
+        return float(picture_features(frozen, tmp_path, ["0.png"], kept, **options)[0, 0])
+
+    frozen = Frozen()
+    assert [red(frozen), red(frozen), frozen.calls] == [100, 100, 1]
+    for other in (Frozen("another tower"), Frozen(preprocessing="other pixels")):
+        assert [red(other), other.calls] == [100, 1]
+    assert red(frozen, change=darker) == 50
+    assert red(frozen) == 100
+    Image.new("RGB", (2, 2), (200, 0, 0)).save(picture)
+    assert red(frozen) == 200
+
+
+def test_features_of_captions_belong_to_their_encoder_and_their_texts(tmp_path: Path) -> None:
+    path, frozen, other = tmp_path / "captions.safetensors", Frozen(), Frozen("another tower")
+    for texts in (["a", "bb"], ["bb", "a", "a"]):
+        assert {text: row.item() for text, row in caption_features(frozen, texts, path).items()} == {"a": 1, "bb": 2}
+    assert frozen.calls == 1
+    caption_features(other, ["a", "bb"], path)
+    caption_features(frozen, ["a", "ccc"], path)
+    assert (other.calls, frozen.calls) == (1, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def data(tmp_path: Path) -> Path:
 class Named:
     """Two regions with names."""
 
-    name = "named"
+    name = identity = "named"
 
     def __call__(self, image: object, image_id: str) -> Regions:
         return Regions.of([[0, 0, 0.5, 1], [0.5, 0, 1, 1]], [0.9, 0.8], ["cat", "person"])
@@ -115,7 +116,7 @@ def test_it_learns_and_every_switch_runs(data: Path, monkeypatch: pytest.MonkeyP
     train(data, "long", replace(TINY, steps=60, validate_every=30), monkeypatch)
     first, last = (json.loads(line) for line in (data / "long" / "curve.jsonl").read_text().splitlines())
     assert last["train"] < first["train"]
-    switches = [
+    switches: list[dict[str, Any]] = [
         {"hard_textual_negatives": False, "intra_layers": 0},
         {"fine_grained": False, "whole_image": False},
         {"inter_layers": 0, "on_cosine": False},
@@ -184,7 +185,7 @@ def test_regions_survive_packing() -> None:
         )
         for count in (2, 0, 3)
     ]
-    for before, after in zip(images, unpack_regions(*pack_regions(images)), strict=True):
+    for before, after in zip(images, unpack_regions(pack_regions(images)), strict=True):
         np.testing.assert_array_equal(before.vectors, after.vectors)
         np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
         assert before.regions.labels == after.regions.labels

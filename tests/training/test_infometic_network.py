@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,11 +35,11 @@ def test_shipped_weights_give_the_same_numbers_without_torch() -> None:
     region_mask = np.arange(REGIONS) < random.integers(1, REGIONS, size=(PAIRS, 1))
     given = (regions, boxes, tokens, regions[:, 0], drawn(PAIRS, width), region_mask, word_mask)
 
-    def score(net: object, regions: object, boxes: object, tokens: object, *rest: object) -> tuple[object, ...]:
-        project = net.project  # type: ignore[attr-defined]
-        image = net.encode_image(project(regions), boxes)  # type: ignore[attr-defined]
-        text = net.encode_text(project(tokens))  # type: ignore[attr-defined]
-        return net.score(image, text, project(rest[0]), project(rest[1]), *rest[2:])  # type: ignore[attr-defined]
+    def score(net: Any, regions: Any, boxes: Any, tokens: Any, *rest: Any) -> Any:
+        project = net.project
+        image = net.encode_image(project(regions), boxes)
+        text = net.encode_text(project(tokens))
+        return net.score(image, text, project(rest[0]), project(rest[1]), *rest[2:])
 
     with torch.no_grad():
         expected = score(model, *(torch.from_numpy(np.ascontiguousarray(part)) for part in given))

@@ -13,20 +13,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tests.training.test_encoder import nothing, toy  # noqa: E402
+import torch
+from tests.training.test_encoder import nothing, toy
 
-from caplens.training import pac  # noqa: E402
-from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
-from caplens.training.distributed import Processes  # noqa: E402
-from caplens.training.pac import Generated, PacConfig, PacTask, clip_projections, fit  # noqa: E402
-from caplens.training.run import TrainingRun  # noqa: E402
+from caplens.training import pac
+from caplens.training.contrastive import recall, symmetric_loss
+from caplens.training.distributed import Processes
+from caplens.training.pac import Generated, PacConfig, PacTask, clip_projections, fit
+from caplens.training.run import TrainingRun
 
 CONFIG = PacConfig(batch=24, patience=40, validate_every=10, steps=60, learning_rate=1e-2)
 
 
-def projections(seed: int = 0) -> dict[str, torch.nn.Module]:
+def projections(seed: int = 0) -> dict[str, torch.nn.Linear]:
     torch.manual_seed(seed)
     return {"image": torch.nn.Linear(20, 6, bias=False), "text": torch.nn.Linear(12, 6, bias=False)}
 

@@ -12,12 +12,13 @@ import pytest
 from caplens.core.errors import CaplensWarning, InputError
 from caplens.training.run import TrainingRun
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from torch.optim.lr_scheduler import ExponentialLR  # noqa: E402
+import torch
+from torch.optim.lr_scheduler import ExponentialLR
 
-from caplens.training.trainer import Fitted, Plan, Step, Task, Trainer, warm_up_cosine  # noqa: E402
+from caplens.training.trainer import Fitted, Plan, Step, Task, Trainer, warm_up_cosine
 
 
 class Line(Task):
@@ -25,9 +26,10 @@ class Line(Task):
 
     def __init__(self, validations: list[float] | None = None, dies_at: int | None = None) -> None:
         torch.manual_seed(0)
-        self.model = torch.nn.Linear(2, 1)
+        self.model: torch.nn.Linear = torch.nn.Linear(2, 1)
         self.generator = torch.Generator().manual_seed(3)
-        self.validations, self.dies_at, self.modes = validations, dies_at, set()
+        self.validations, self.dies_at = validations, dies_at
+        self.modes: set[tuple[str, bool, bool]] = set()
 
     def step(self, number: int) -> Step:
         if number == self.dies_at:

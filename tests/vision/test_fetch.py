@@ -8,12 +8,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import pytest
 from PIL import Image
+from tests.serving import Handler, serve
 
 from caplens.core.errors import InputError
 from caplens.vision import fetch as fetching
@@ -63,19 +63,14 @@ def test_one_private_address_among_several_is_enough(monkeypatch: pytest.MonkeyP
         public_address("two.example", 80)
 
 
-class _Answers(BaseHTTPRequestHandler):
+REDIRECTS = {"/away": "file:///etc/passwd", "/round": "/round", "/inside": "http://[::ffff:10.0.0.1]/secret"}
+
+
+class _Answers(Handler):
     def do_GET(self) -> None:
-        if self.path == "/away":
+        if self.path in REDIRECTS:
             self.send_response(302)
-            self.send_header("Location", "file:///etc/passwd")
-            self.end_headers()
-        elif self.path == "/round":
-            self.send_response(302)
-            self.send_header("Location", "/round")
-            self.end_headers()
-        elif self.path == "/inside":
-            self.send_response(302)
-            self.send_header("Location", "http://[::ffff:10.0.0.1]/secret")
+            self.send_header("Location", REDIRECTS[self.path])
             self.end_headers()
         elif self.path == "/picture":
             self.send_response(200)
@@ -85,20 +80,9 @@ class _Answers(BaseHTTPRequestHandler):
             self.send_response(404)
             self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        pass
 
-
-@contextmanager
-def server() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), _Answers) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.server_port}"
-        finally:
-            listening.shutdown()
-            thread.join()
+def server() -> AbstractContextManager[str]:
+    return serve(_Answers)
 
 
 @pytest.fixture

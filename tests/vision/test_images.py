@@ -121,7 +121,7 @@ def test_what_is_below_the_limit_is_decoded() -> None:
 def test_deep_greys_are_the_same_in_parts(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     values = rng.integers(0, 65536, (7, 9))
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "I;16": values.astype(np.uint16),
         "I": values.astype(np.int32),
         "F": values.astype(np.float32),

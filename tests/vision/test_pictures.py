@@ -17,7 +17,7 @@ from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 from caplens.core.workspace import Workspace
 from caplens.vision import pictures as module
-from caplens.vision.images import open_image
+from caplens.vision.images import decode_image, open_image, read_media
 from caplens.vision.pictures import PictureReader, pictures_of
 
 SIDE = 50
@@ -44,7 +44,7 @@ class Work:
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     done = Work()
-    read, decode = module.read_media, module.decode_image
+    read, decode = read_media, decode_image
 
     def counted_read(media: object, **options: object) -> bytes:
         done.read[Path(str(media)).name] += 1
@@ -135,7 +135,12 @@ def test_an_address_that_one_may_not_fetch_another_may(monkeypatch: pytest.Monke
     stream = io.BytesIO()
     Image.new("RGB", (5, 4)).save(stream, "PNG")
     fetched: list[str] = []
-    monkeypatch.setattr("caplens.vision.images.fetch", lambda url: (fetched.append(url), stream.getvalue())[1])
+
+    def fetch(url: str) -> bytes:
+        fetched.append(url)
+        return stream.getvalue()
+
+    monkeypatch.setattr("caplens.vision.images.fetch", fetch)
     reader = PictureReader()
     with pytest.raises(InputError, match="allow_urls"):
         reader.open("https://example.org/a.png")

@@ -31,7 +31,7 @@ def write_video(path: Path, count: int, size: tuple[int, int] = (64, 48)) -> Pat
     return path
 
 
-def brightness(path: Path | io.BytesIO, sampling: str) -> list[int]:
+def brightness(path: Path, sampling: str) -> list[int]:
     return [round(float(np.asarray(frame).mean()) / 10) for frame in frames(path, Sampling.parse(sampling))]
 
 

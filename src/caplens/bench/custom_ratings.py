@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from caplens.bench.agreement import Correlation
 from caplens.bench.base import RatingSet, Task, number_units
 from caplens.bench.data import DataFolders
-from caplens.bench.statistics import AgreementStatistic, PairStatistic, RatingStatistic
+from caplens.bench.statistics import PairStatistic, rating_statistics
 from caplens.core.captions import CaptionSet, media_name
 from caplens.core.errors import InputError
 from caplens.readers import read
+from caplens.readers.columns import CAPTION_NAMES, plain_name
 from caplens.readers.rows import shortened
 from caplens.readers.source import Source
 from caplens.readers.table import Table, refuse_repeated
@@ -65,6 +65,12 @@ class OwnRatings(RatingSet):
             raise InputError(
                 "ratings judge one file of captions", remedy="give one --captions, or a column 'preference'"
             )
+        if not self.captions and not _has_captions(self.ratings):
+            raise InputError(
+                "there are ratings but no captions in it",
+                where=str(self.ratings),
+                remedy="give the captions they are about: --captions FILE, or a column 'caption'",
+            )
         captions = self._read(self.captions[0] if self.captions else self.ratings)
         row_of = {name: row for row, name in enumerate(captions.ids)}
         rows, ratings = [], []
@@ -74,18 +80,9 @@ class OwnRatings(RatingSet):
             ratings.append(judgment.number())
             rows.append(row_of[judgment.id])
         units, count = number_units(_image(captions, row) for row in rows)
-        kinds: tuple[Correlation, ...] = ("tau-c", "tau-b", "spearman", "pearson")
-        figures: list[AgreementStatistic] = [
-            RatingStatistic(
-                key=kind,
-                kind=kind,
-                headline=kind == "tau-c",
-                rows=np.array(rows, dtype=np.intp),
-                ratings=np.array(ratings),
-                units=units,
-            )
-            for kind in kinds
-        ]
+        figures = rating_statistics(
+            ("tau-c", "tau-b", "spearman", "pearson"), np.array(rows, dtype=np.intp), np.array(ratings), units
+        )
         return Task([captions], count, figures, f"ratings:{len(ratings)}", sources=(self.ratings,))
 
     def _preferred(self, judgments: list[_Judgment]) -> Task:
@@ -164,6 +161,11 @@ def _judgments(path: Path) -> tuple[str, list[_Judgment]]:
     if not rows:
         raise InputError("no row", where=source.name)
     return kind, rows
+
+
+def _has_captions(path: Path) -> bool:
+    with Source(path) as source:
+        return any(plain_name(name) in CAPTION_NAMES for name in Table(source).header)
 
 
 def _image(captions: CaptionSet, row: int) -> str:

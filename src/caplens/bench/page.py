@@ -47,7 +47,7 @@ def _summary(report: BenchReport) -> dict[str, Any]:
         values = [row.estimate.value for row in rows]
         for row in rows:
             spread = max(values) - min(values)
-            cells.setdefault(row.metric, {})[part.rating_set.name] = {
+            cells.setdefault(row.label, {})[part.rating_set.name] = {
                 **_row_view(row),
                 "shade": round(100 * (row.estimate.value - min(values)) / spread) if spread else 50,
             }
@@ -79,7 +79,7 @@ def _set_view(part: SetReport) -> dict[str, Any]:
         "ratings": _rating_plots(part),
         "skipped": part.skipped,
         "differences": part.differences(),
-        "signatures": {name: scored.signature for name, scored in part.scored.items()},
+        "signatures": {scored.metric.label: scored.signature for scored in part.scored.values()},
     }
 
 
@@ -87,7 +87,7 @@ def _figure_view(part: SetReport, figure: AgreementStatistic, opened: bool) -> d
     rows = [row for row in part.of(figure.key) if np.isfinite(row.estimate.value)]
     views = [_row_view(row) for row in rows]
     bars = [
-        Bar(row.metric, view["value"], view["low"], view["high"], row.cluster, view["published"], row.status)
+        Bar(row.label, view["value"], view["low"], view["high"], row.cluster, view["published"], row.status)
         for row, view in zip(rows, views, strict=True)
         if np.isfinite(row.estimate.low)
     ]
@@ -108,7 +108,7 @@ def _row_view(row: Measurement) -> dict[str, Any]:
     # What is printed may be scaled otherwise than our column.
     published = None if nearest is None else nearest.published.value / nearest.published.scale * scale
     return {
-        "metric": row.metric,
+        "metric": row.label,
         "value": row.estimate.value * scale,
         "low": row.estimate.low * scale,
         "high": row.estimate.high * scale,
@@ -130,8 +130,8 @@ def _row_view(row: Measurement) -> dict[str, Any]:
 def _systems(part: SetReport) -> list[dict[str, Any]]:
     """Corpus scores, one row per captioning system; metrics are on their own scales, so they stand side by side."""
     systems = [figure for figure in part.task.figures if isinstance(figure, CorpusStatistic)]
-    found = {(row.figure.key, row.metric): _row_view(row) for row in part.measured}
-    return [{"name": figure.key, "cells": [found[figure.key, name] for name in part.scored]} for figure in systems]
+    views = {(row.figure.key, row.metric): _row_view(row) for row in part.measured}
+    return [{"name": figure.key, "cells": [views[figure.key, name] for name in part.scored]} for figure in systems]
 
 
 def _curve(part: SetReport) -> str:
@@ -155,14 +155,14 @@ def _categories(part: SetReport) -> str:
 
 def _lines(part: SetReport, figures: list[AgreementStatistic]) -> list[Line]:
     """One line per metric, best at the last point first, as many as can be told apart."""
-    found = {(row.figure.key, row.metric): row for row in part.measured}
+    measured = {(row.figure.key, row.metric): row for row in part.measured}
     order = [row.metric for row in part.of(figures[-1].key) if np.isfinite(row.estimate.value)][:MOST_LINES]
     return [
         Line(
-            name,
-            [found[figure.key, name].estimate.value * figure.scale for figure in figures],
-            [found[figure.key, name].estimate.low * figure.scale for figure in figures],
-            [found[figure.key, name].estimate.high * figure.scale for figure in figures],
+            part.scored[name].metric.label,
+            [measured[figure.key, name].estimate.value * figure.scale for figure in figures],
+            [measured[figure.key, name].estimate.low * figure.scale for figure in figures],
+            [measured[figure.key, name].estimate.high * figure.scale for figure in figures],
         )
         for name in order
     ]
@@ -176,7 +176,7 @@ def _rating_plots(part: SetReport) -> list[str]:
     if figure is None:
         return []
     return [
-        against_ratings(row.metric, part.scored[row.metric].scores(figure.trial)[figure.rows], figure.ratings)
+        against_ratings(row.label, part.scored[row.metric].scores(figure.trial)[figure.rows], figure.ratings)
         for row in part.of(figure.key)
         if np.isfinite(row.estimate.value)
     ]

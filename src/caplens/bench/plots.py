@@ -171,25 +171,25 @@ def _levels(ratings: Floats) -> tuple[list[str], np.ndarray[tuple[int], np.dtype
     return [f"{edges[place]:.2g}" for place in present], groups
 
 
-def _apart(wanted: Sequence[float], least: float, low: float, high: float) -> list[float]:
+def _apart(heights: Sequence[float], least: float, low: float, high: float) -> list[float]:
     """Label heights near the wanted ones, at least `least` apart, from `low` to `high`.
 
     >>> _apart([10.0, 11.0, 40.0], 12, 0, 50), _apart([10.0, 11.0, 40.0], 12, 8, 40)
     ([4.5, 16.5, 40.0], [8.0, 20.0, 40.0])
     """
     blocks: list[tuple[float, list[int]]] = []
-    for place in sorted(range(len(wanted)), key=lambda place: wanted[place]):
-        centre, members = float(wanted[place]), [place]
+    for label in sorted(range(len(heights)), key=lambda label: heights[label]):
+        centre, members = float(heights[label]), [label]
         while blocks and centre - blocks[-1][0] < (len(members) + len(blocks[-1][1])) * least / 2:
             _, others = blocks.pop()
             members = others + members
             reach = (len(members) - 1) / 2 * least
-            centre = max(low + reach, min(high - reach, sum(wanted[each] for each in members) / len(members)))
+            centre = max(low + reach, min(high - reach, sum(heights[each] for each in members) / len(members)))
         blocks.append((centre, members))
-    placed = [0.0] * len(wanted)
+    placed = [0.0] * len(heights)
     for centre, members in blocks:
-        for number, place in enumerate(members):
-            placed[place] = centre + (number - (len(members) - 1) / 2) * least
+        for number, label in enumerate(members):
+            placed[label] = centre + (number - (len(members) - 1) / 2) * least
     return placed
 
 

@@ -46,6 +46,8 @@ class Measurement:
 
     figure: AgreementStatistic
     metric: str
+    label: str
+    """What tables call the metric: its name, and the encoder where it is not the paper's."""
     estimate: Estimate
     used: int
     """Rows or pairs that could be scored, of `figure.count`."""
@@ -97,7 +99,7 @@ class Measurement:
     def cells(self) -> list[str]:
         """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
         return [
-            self.metric,
+            self.label,
             self.shown(self.estimate.value),
             self.interval,
             "" if self.cluster is None else str(self.cluster),
@@ -221,9 +223,9 @@ class BenchReport(Tabular):
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per set, figure and metric, as numbers."""
         pandas = require("pandas", purpose="to_pandas")
-        wanted = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
+        columns = ("figure", "metric", "value", "low", "high", "rows", "of", "cluster", "status")
         rows = [(part.rating_set.name, row.to_dict()) for part in self.sets for row in part.measured]
-        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in wanted}} for name, entry in rows])
+        return pandas.DataFrame([{"set": name, **{key: entry[key] for key in columns}} for name, entry in rows])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -289,13 +291,14 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
     task, title = report.task, report.rating_set.title
     done: dict[str, list[Trial]] = {metric.name: [] for metric in metrics}
     total = len(task.trials) * len(metrics)
-    for place, captions in enumerate(task.trials):
+    for trial_number, captions in enumerate(task.trials):
         work = Workspace(captions, progress)
         for number, metric in enumerate(metrics):
-            progress(f"{title}: {metric.name}", place * len(metrics) + number, total)
+            progress(f"{title}: {metric.name}", trial_number * len(metrics) + number, total)
             if metric.name in report.skipped:
                 continue
-            if "image" in metric.needs and captions.images is None and captions.videos is None:
+            lost = report.rating_set.files and captions.images is None and captions.videos is None
+            if "image" in metric.needs and lost:  # of a user's own ratings, the metric itself says what to give
                 report.skipped[metric.name] = (
                     f"it looks at pictures, and of this set's none is in the --data folders ({report.rating_set.home})"
                 )
@@ -324,13 +327,16 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
         rows: dict[str, Measurement] = {}
         for name, scored in report.scored.items():
             value = float(figure.resampled(scored, everything)[0])
-            found = published.compare(report.rating_set.name, figure.key, task.signature, name, scored.signature, value)
+            comparisons = published.compare(
+                report.rating_set.name, figure.key, task.signature, name, scored.signature, value
+            )
             rows[name] = Measurement(
                 figure=figure,
                 metric=name,
+                label=scored.metric.label,
                 estimate=Estimate.of(value, _resampled(figure, scored, weights, seed)),
                 used=figure.usable(scored),
-                comparisons=tuple(found),
+                comparisons=tuple(comparisons),
                 draws=tuple(figure.per_trial(scored))
                 if isinstance(figure, PairStatistic) and len(figure.trials) > 1
                 else (),
@@ -369,12 +375,12 @@ def _ranks(
 
 def _permuted(figure: AgreementStatistic, first: Scored, second: Scored, masks: Masks, observed: float) -> Floats:
     """Differences under swaps, in batches; a test that is clearly not significant stops early (Besag and Clifford)."""
-    found: list[Floats] = []
+    differences: list[Floats] = []
     for start in range(0, len(masks), BATCH):
-        found.append(figure.swapped(first, second, masks[start : start + BATCH]))
-        if sum(int(as_extreme(batch, observed).sum()) for batch in found) >= ENOUGH:
+        differences.append(figure.swapped(first, second, masks[start : start + BATCH]))
+        if sum(int(as_extreme(batch, observed).sum()) for batch in differences) >= ENOUGH:
             break
-    return np.concatenate(found)
+    return np.concatenate(differences)
 
 
 def _number(value: float) -> float | None:

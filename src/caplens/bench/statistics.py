@@ -231,6 +231,16 @@ class CorpusStatistic(AgreementStatistic):
         raise NotImplementedError("corpus scores of two metrics are on two scales; they are not compared")
 
 
+def rating_statistics(
+    kinds: Sequence[Correlation], rows: Rows, ratings: Floats, units: Ints
+) -> list[AgreementStatistic]:
+    """Return one correlation of each kind with the same ratings; τc is the headline."""
+    return [
+        RatingStatistic(key=kind, kind=kind, headline=kind == "tau-c", rows=rows, ratings=ratings, units=units)
+        for kind in kinds
+    ]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanStatistic(AgreementStatistic):
     """Plain mean of other figures, such as the four categories of Pascal-50S or three annotators."""

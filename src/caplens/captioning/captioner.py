@@ -36,7 +36,7 @@ class Captioner:
 
     network: CaptionNetwork
     vocabulary: Vocabulary
-    sight: FeatureSpec
+    spec: FeatureSpec
     longest: int = 20
 
     def caption(self, features: Vectors, beam: int = 3, batch: int = 64) -> list[str]:
@@ -52,7 +52,7 @@ class Captioner:
         about = {
             "config": self.network.config.to_dict(),
             "words": self.vocabulary.words,
-            "sight": asdict(self.sight),
+            "sight": asdict(self.spec),
             "longest": self.longest,
         }
         tensors = {name: tensor.astype(np.float16) for name, tensor in self.network.tensors.items()}

@@ -28,7 +28,7 @@ class Captioned:
 
 def picture_files(given: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """The files that are given, and the pictures in the folders that are given, each once."""
-    found: dict[Path, None] = {}
+    pictures: dict[Path, None] = {}
     for path in map(Path, given):
         inside = [path]
         if path.is_dir():
@@ -37,8 +37,8 @@ def picture_files(given: Sequence[str | os.PathLike[str]]) -> list[Path]:
                 raise InputError(
                     "no pictures are in this folder", where=str(path), remedy=", ".join(sorted(IMAGE_SUFFIXES))
                 )
-        found.update(dict.fromkeys(inside))
-    return list(found)
+        pictures.update(dict.fromkeys(inside))
+    return list(pictures)
 
 
 def caption_files(
@@ -51,15 +51,15 @@ def caption_files(
     progress: Progress = silent,
 ) -> Captioned:
     """Caption pictures; one that cannot be read gets a reason, or stops everything if `strict`."""
-    sight = captioner.sight
-    encoder = encoder or load_encoder(sight.encoder)
-    if encoder.grid_identity != sight.identity:
+    spec = captioner.spec
+    encoder = encoder or load_encoder(spec.encoder)
+    if encoder.grid_identity != spec.identity:
         raise InputError(
-            f"this captioner looks at grids of {sight.identity}, and {sight.encoder} gives those of "
+            f"this captioner looks at grids of {spec.identity}, and {spec.encoder} gives those of "
             f"{encoder.grid_identity} here",
             remedy="train it again, or use the encoder's weights of that time",
         )
-    seen = Embedder(encoder, strict=strict, progress=progress).grids(list(pictures), sight.side)
+    seen = Embedder(encoder, strict=strict, progress=progress).grids(list(pictures), spec.side)
     usable = [row for row in range(len(pictures)) if row not in seen.failures]
     captions: list[str] = []
     if usable:
@@ -80,9 +80,9 @@ def picture_ids(pictures: Sequence[Path], known: Iterable[str] = ()) -> list[str
     """
     ids = set(known)
     stems = Counter(path.stem for path in pictures)
-    found = []
+    chosen = []
     for path in pictures:
         number = path.stem.rpartition("_")[2].lstrip("0")
         fitting = [name for name in (path.stem, path.name, number) if name in ids]
-        found.append(fitting[0] if fitting else path.stem if stems[path.stem] == 1 else str(path))
-    return found
+        chosen.append(fitting[0] if fitting else path.stem if stems[path.stem] == 1 else str(path))
+    return chosen

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.errors import InputError, MetricNote
 from caplens.core.progress import silent
+from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import load_metrics
 from caplens.metrics.base import Metric
 from caplens.native._kernels import Candidates, TokenMap
 from caplens.text.ngrams import Corpus, ReferenceIndex, Tokenizer
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 END_WORD = "endofcaption"
 """What stands for the end of a caption where the end counts as a word."""
@@ -72,6 +72,10 @@ class Reward:
                 if not texts:
                     raise InputError(f"id {key!r} has an empty list of references", remedy="give at least one")
         self.images = images
+        # What every batch will come with: a metric that lacks something says so now, not in the middle of a training.
+        columns = CaptionSet(["0"], [""], [[""]], None if images is None else [None])
+        for single, _ in self.mixture:
+            single.check(columns)
         self.vocabulary = None if vocabulary is None else list(vocabulary)
         self.end = [end] if isinstance(end, int) else list(end)
         self.end_counts = end_counts
@@ -191,14 +195,14 @@ class Reward:
         return numbers[np.arange(len(numbers)) < np.repeat(stops, lengths)], stops - starts
 
     def _score(self, metric: Metric, batch: _Batch) -> Floats:
-        made = metric.statistics(batch)
-        for row, reason in made.failures.items():
+        statistics = metric.statistics(batch)
+        for row, reason in statistics.failures.items():
             raise InputError(f"{metric.name} cannot score a caption of id {batch.keys[row]!r}: {reason}")
         if metric.name not in self._noted:  # what holds for all batches is said with the first
             self._noted.add(metric.name)
-            for note in made.notes:
-                warnings.warn(f"{metric.name}: {note}", CaplensWarning, stacklevel=3)
-        return metric.scores(made.rows)
+            for note in statistics.notes:
+                warnings.warn(MetricNote(metric.name, note), stacklevel=3)
+        return metric.scores(statistics.rows)
 
 
 class _Batch(Workspace):

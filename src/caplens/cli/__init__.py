@@ -6,6 +6,7 @@ or in a plug-in, 130 interrupted.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import os
@@ -19,13 +20,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from caplens.cli._show import tell
-from caplens.core.errors import CaplensWarning, UnexpectedError, as_caplens_error
+from caplens.core.errors import CaplensWarning, MetricNote, UnexpectedError, as_caplens_error
 
 __all__ = ["build_app", "main"]
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 _DAILY = ("demo", "score", "check", "explain", "compare", "caption")
 ORDER = (*_DAILY, "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
+
+INTERRUPTED = 130
 
 
 # Options that name a file to write; whatever else a verb is given may name one that it reads.
@@ -77,6 +80,17 @@ def build_app() -> typer.Typer:
     return app
 
 
+def _name_arguments_plainly(command: Any) -> None:
+    """Show arguments in every help as CAPTIONS..., where typer would write {CAPTIONS...}... <list[Path]>; no <bool>."""
+    for below in getattr(command, "commands", {}).values():
+        _name_arguments_plainly(below)
+    for parameter in command.params:
+        if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+            parameter.display_type_rich = lambda ctx: None
+        if parameter.param_type_name == "argument":
+            parameter.get_usage_pieces = lambda ctx, name=parameter.metavar: [name]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -101,11 +115,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with warnings.catch_warnings():  # the process is the command line's own, and this is its first thread
         warnings.simplefilter("always", CaplensWarning)
         warnings.filterwarnings("ignore", module="PIL")  # remarks on metadata that nobody here looks at
-        warnings.showwarning = _show_warning
+        notes: dict[str, dict[str, None]] = {}
+        warnings.showwarning = functools.partial(_show_warning, notes)
         try:
-            code = build_app()(args=arguments, prog_name="caplens", standalone_mode=False)
+            command = typer.main.get_command(build_app())
+            _name_arguments_plainly(command)
+            code = command.main(args=arguments, prog_name="caplens", standalone_mode=False)
+            if code == INTERRUPTED:  # some versions of typer return it, others raise
+                _fail("interrupted", INTERRUPTED)
         except (KeyboardInterrupt, typer.Abort):
-            _fail("interrupted", 130)
+            _fail("interrupted", INTERRUPTED)
         except BrokenPipeError:  # the reader of our output (head, less) has left
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
@@ -115,6 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 sys.exit(2)
             reason = as_caplens_error(error)
             _fail(str(reason), 3 if isinstance(reason, UnexpectedError) else 2)
+        finally:
+            for note, metrics in notes.items():
+                tell(f"note: {', '.join(metrics)}: {note}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -133,6 +155,7 @@ def _open_closed_streams() -> None:
 
 
 def _show_warning(
+    notes: dict[str, dict[str, None]],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -140,6 +163,10 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    """Say it now; notes on numbers come below them, once for all metrics that say the same."""
+    if isinstance(message, MetricNote):
+        notes.setdefault(message.note, {})[message.metric] = None
+        return
     if issubclass(category, CaplensWarning):
         tell(f"note: {message}")
         return

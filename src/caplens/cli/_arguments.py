@@ -14,20 +14,33 @@ from caplens.core.errors import InputError
 
 References = Annotated[
     Path | None,
-    typer.Option("--references", "-r", help="References, in any layout; not needed if PREDICTIONS has them."),
+    typer.Option(
+        "--references",
+        "-r",
+        metavar="FILE",
+        help="References, in any layout; not needed if the captions' file has them.",
+    ),
 ]
-Images = Annotated[Path | None, typer.Option(help="Folder of images, named after the ids or in the 'image' column.")]
-Videos = Annotated[Path | None, typer.Option(help="Folder of videos, named after the ids or in the 'video' column.")]
+Images = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of pictures, named after the ids or in the 'image' column.")
+]
+Videos = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of videos, named after the ids or in the 'video' column.")
+]
 CaptionColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="Column to judge, if its name is unusual or several look like it.")
 ]
 ImageColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column with the pictures.")]
 IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Column with the ids.")]
+Several = Annotated[
+    bool, typer.Option("--several", help="A picture may have several captions: rows with the same image_id, or lists.")
+]
 Metrics = Annotated[
     str | None,
     typer.Option(
         "--metrics",
         "-m",
+        metavar="NAMES",
         help="Names with commas between: of `caplens metrics`, classical, picture, learned, all, FILE.py:CLASS.",
         show_default="the quick ones that look at everything given",
     ),
@@ -37,7 +50,12 @@ Options = Annotated[
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="A metric's option, such as k_r=0.5; may be repeated."),
 ]
 Encoder = Annotated[
-    str | None, typer.Option(help="Image-text encoder of the metrics that look at pictures: embedded, ViT-B-32, …")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Image-text encoder of the metrics that look at pictures: embedded, ViT-B-32, …",
+        show_default="CLIP ViT-B-32 if its weights are here, else embedded",
+    ),
 ]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
 

@@ -22,7 +22,12 @@ class Layout(StrEnum):
     markdown = "markdown"
 
 
-Format = Annotated[Layout, typer.Option("--format", help="Print a table for people, or alone: csv, latex, markdown.")]
+Format = Annotated[
+    Layout,
+    typer.Option(
+        "--format", metavar="FORMAT", help="What to print: a table with its remarks, or csv, latex or markdown alone."
+    ),
+]
 Signatures = Annotated[
     bool, typer.Option("--signatures", help="Print what went into every number (always in --json and on the page).")
 ]
@@ -38,13 +43,13 @@ def show_result(
 ) -> None:
     """Print a result's table with what belongs to it; in another format than `table`, the table alone."""
     lines = [*remarks, *signatures, *(f"wrote {target}" for target in written if target not in (None, "-"))]
-    table = result.table()
     if layout is Layout.table:
-        show_table(json_target, table.columns, table.rows, right=table.numbers)
+        for title, part in result.tables().items():
+            show_table(json_target, part.columns, part.rows, right=part.numbers, title=title)
         for line in lines:
             say(json_target, line)
         return
-    for line in table.to_format(layout).rstrip("\n").split("\n"):
+    for line in result.table().to_format(layout).rstrip("\n").split("\n"):
         say(json_target, line)
     for line in lines:  # standard output is the table's alone
         tell(line)

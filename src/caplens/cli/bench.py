@@ -11,7 +11,6 @@ from caplens.cli._arguments import (
     AllowUrls,
     Encoder,
     Images,
-    Metrics,
     Options,
     References,
     Videos,
@@ -29,28 +28,51 @@ if TYPE_CHECKING:
 def command(
     sets: Annotated[
         list[str] | None,
-        typer.Argument(help="Rating sets, all (those whose files are found), or list (what there is and where)."),
+        typer.Argument(
+            metavar="[SETS]...",
+            help="Rating sets, all (those whose files are found), or list (what there is and where).",
+        ),
     ] = None,
-    data: Annotated[list[Path] | None, typer.Option(help="Folder with rating sets; may be repeated.")] = None,
-    metrics: Metrics = None,
+    data: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Folder with rating sets; may be repeated.")
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="NAMES",
+            help="Names with commas between: of `caplens metrics`, classical, picture, learned, FILE.py:CLASS.",
+            show_default="all that can run",
+        ),
+    ] = None,
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
-    ratings: Annotated[Path | None, typer.Option(help="Your own: csv with id, rating or id, preference.")] = None,
+    ratings: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own: csv with id, rating or id, preference.")
+    ] = None,
     captions: Annotated[
-        list[Path] | None, typer.Option(help="Captions that --ratings judges; two for preferences.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Captions that --ratings judges; two for preferences.")
     ] = None,
     references: References = None,
     images: Images = None,
     videos: Videos = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap samples over images for the intervals.")] = 1000,
-    permutations: Annotated[int, typer.Option(min=0, help="Swaps in each paired test; 0 for no tests.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstrap and tests.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Write a page with plots.")] = None,
+    resamples: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Bootstrap samples over images for the intervals.")
+    ] = 1000,
+    permutations: Annotated[
+        int, typer.Option(min=0, metavar="NUMBER", help="Swaps in each paired test; 0 for no tests.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Seed of bootstrap and tests.")] = 1,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
     format: Format = Layout.table,
     json: JsonTarget = None,
 ) -> None:
-    """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print."""
+    """Measure metrics against human ratings: correlations, accuracies, intervals, tests, and what papers print.
+
+    Example: caplens bench flickr8k-expert --data ratings -m cider-d,meteor,spice
+    """
     from caplens.bench.base import RatingSet, find_sets, known_sets
     from caplens.bench.custom_ratings import OwnRatings
     from caplens.bench.data import DataFolders
@@ -167,7 +189,10 @@ def _show(report: BenchReport, json: str | None) -> None:
                 )
         for note in part.task.notes:
             say(json, f"note: {note}")
+        alike: dict[str, list[str]] = {}
         for name, reason in part.skipped.items():
-            say(json, f"{name} was not measured: {reason}")
+            alike.setdefault(reason.removeprefix(f"{name} "), []).append(name)
+        for reason, names in alike.items():
+            say(json, f"not measured: {', '.join(names)}: {reason}")
         say(json, f"{part.rating_set.name}|{part.task.signature}|resamples:{report.resamples}|seed:{report.seed}")
         say(json)

@@ -12,21 +12,30 @@ from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, w
 
 
 def command(
-    images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of pictures.")],
+    images: Annotated[list[Path], typer.Argument(metavar="PICTURES...", help="Pictures, or folders of pictures.")],
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE.jsonl", help="Write captions for `caplens score`.")
     ] = None,
     references: Annotated[
-        Path | None, typer.Option("--references", "-r", help="References to put beside the captions, in any layout.")
+        Path | None,
+        typer.Option(
+            "--references", "-r", metavar="FILE", help="References to put beside the captions, in any layout."
+        ),
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="A captioner of `caplens train captioner`; default: the one that comes along.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A captioner of `caplens train captioner`.", show_default="the one that comes along"
+        ),
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Captions kept while searching; 1 is greedy.")] = 3,
+    beam: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Captions kept while searching; 1 is greedy.")] = 3,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     json: JsonTarget = None,
 ) -> None:
-    """Caption pictures with a small captioner that knows the kind of pictures in Flickr8k."""
+    """Caption pictures with a small captioner that knows the kind of pictures in Flickr8k.
+
+    Example: caplens caption photos --output captions.jsonl
+    """
     from caplens.captioning.captioner import Captioner
     from caplens.captioning.files import caption_files, picture_files, picture_ids
     from caplens.core.errors import InputError

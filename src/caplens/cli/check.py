@@ -26,23 +26,35 @@ class FailOn(StrEnum):
 
 def command(
     texts: Annotated[
-        list[Path], typer.Argument(help="Alt texts: a csv, json, jsonl or parquet file, web pages, folders of pages.")
+        list[Path],
+        typer.Argument(
+            metavar="TEXTS...", help="Alt texts: a csv, json, jsonl or parquet file, web pages, folders of pages."
+        ),
     ],
-    images: Annotated[Path | None, typer.Option(help="Folder of the pictures.")] = None,
+    images: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the pictures.")] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="Exit code 1 if a text has this verdict or a worse one.")
+        FailOn | None,
+        typer.Option(
+            "--fail-on",
+            metavar="VERDICT",
+            help="doubtful or wrong: exit code 1 if a text has this verdict or a worse one.",
+        ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write every text with its verdict as csv.")] = None,
-    jsonl: Annotated[Path | None, typer.Option(help="Write one json object per text.")] = None,
-    sarif: Annotated[Path | None, typer.Option(help="Write findings as SARIF, for code hosts and editors.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with every text beside its picture.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every text with its verdict as csv.")] = None,
+    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one json object per text.")] = None,
+    sarif: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write findings as SARIF, for code hosts and editors.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with every text beside its picture.")
+    ] = None,
     option: Options = None,
     allow_urls: AllowUrls = False,
     json: JsonTarget = None,
 ) -> None:
     """Check alt texts: fine, doubtful or wrong, and why.
 
-    Example: caplens check alt.csv --images photos --html checked.html --fail-on wrong
+    Example: caplens check alt.csv --images photos --fail-on wrong
     """
     from caplens.evaluation.check import check
 
@@ -98,18 +110,20 @@ def _read(paths: Sequence[Path], images: Path | None) -> _Given:
     files = [path for path in paths if not _has_pages(path)]
     if files:
         raise InputError("is not a web page", where=str(files[0]), remedy="check files of texts one at a time")
-    found = [image for path in paths for image in page_images(path, images)]
+    found = [
+        (path / image.page if path.is_dir() else path, image) for path in paths for image in page_images(path, images)
+    ]
     if not found:
         raise InputError("there is no picture on the page", where=", ".join(map(str, paths)))
     captions = CaptionSet.of(
-        [image.alt or "" for image in found],
-        images=[image.media for image in found],
-        ids=[f"{number}: {image.id}" for number, image in enumerate(found, 1)],
+        [image.alt or "" for _, image in found],
+        images=[image.media for _, image in found],
+        ids=[f"{number}: {image.id}" for number, (_, image) in enumerate(found, 1)],
         source=str(paths[0]),
     )
-    places = [f"{image.page}, line {image.line}" for image in found]
+    places = [f"{page}, line {image.line}" for page, image in found]
     # An empty alt says that the picture is decoration; a missing one says nothing.
-    return _Given(captions, places, [image.alt == "" or image.hidden for image in found])
+    return _Given(captions, places, [image.alt == "" or image.hidden for _, image in found])
 
 
 def _has_pages(path: Path) -> bool:

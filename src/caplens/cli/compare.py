@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     Metrics,
     Options,
     References,
+    Several,
     Videos,
     name_failures,
     name_unscored,
@@ -29,7 +30,8 @@ from caplens.cli._show import JsonTarget, progress_bar, tell, write_json
 
 def command(
     predictions: Annotated[
-        list[Path], typer.Argument(help="Two to fifty files of captions; the first is the baseline.")
+        list[Path],
+        typer.Argument(metavar="CAPTIONS...", help="Two to fifty files of captions; the first is the baseline."),
     ],
     references: References = None,
     images: Images = None,
@@ -37,6 +39,7 @@ def command(
     caption_column: CaptionColumn = None,
     image_column: ImageColumn = None,
     id_column: IdColumn = None,
+    several: Several = False,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
@@ -44,19 +47,24 @@ def command(
     resamples: Annotated[
         int | None,
         typer.Option(
-            help="Draws of the bootstrap and of the permutation test.", show_default="1000, more for many systems"
+            metavar="NUMBER",
+            help="Draws of the bootstrap and of the permutation test.",
+            show_default="1000, more for many systems",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Makes the draws repeatable.")] = 12345,
+    seed: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="Makes the draws repeatable.")] = 12345,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="Exit code 1 if a system is significantly worse than the first.")
     ] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a leaderboard page.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a leaderboard page.")] = None,
     format: Format = Layout.table,
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
-    """Rank systems on the same pictures: intervals, every pair tested, rank clusters, a leaderboard page."""
+    """Rank systems on the same pictures: intervals, every pair tested, rank clusters, a leaderboard page.
+
+    Example: caplens compare baseline.json new.json -r references.json --html board.html
+    """
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read
 
@@ -69,6 +77,7 @@ def command(
             caption_column=caption_column,
             image_column=image_column,
             id_column=id_column,
+            several=several,
         )
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
@@ -92,8 +101,9 @@ def command(
         format,
         json,
         remarks=[
-            f"{found.captions:,} captions, {draws}",
-            f"systems of the same rank cannot be told apart; * p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
+            f"{found.captions:,} {'pictures, each with the mean of its captions' if several else 'captions'}, {draws}",
+            "a new rank begins where a system is significantly worse than all of the one above",
+            f"* p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
         ],
         signatures=[metric.signature for metric in found.metrics.values()] if signatures else (),
         written=(html, json),

@@ -22,7 +22,7 @@ COMPARED = ("cider-r", "meteor", "nneval", "pac-s", "infometic", "caplens-score"
 
 
 def command(
-    output: Annotated[Path, typer.Option(help="Folder for the pages.")] = Path("out"),
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the pages.")] = Path("out"),
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
@@ -56,7 +56,12 @@ def command(
     show_result(report, Layout.table, json, signatures=[result.signature for result in report] if signatures else ())
     say(json)
     say(json, "System A and system B, on the same pictures:")
-    show_result(comparison, Layout.table, json, remarks=[f"same rank: no difference at p < {SIGNIFICANT} (Holm)"])
+    show_result(
+        comparison,
+        Layout.table,
+        json,
+        remarks=[f"a new rank begins where the difference is significant (p < {SIGNIFICANT}, Holm)"],
+    )
     say(json)
     say(json, f"Wrong words, things left out, every score: open {page}")
     say(json, f"Where the two systems differ:              open {board}")

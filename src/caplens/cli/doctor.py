@@ -16,7 +16,10 @@ def command(
     ] = False,
     json: JsonTarget = None,
 ) -> None:
-    """Check this installation: versions, optional packages, native kernels, caches. Exit code 1 if it is broken."""
+    """Check this installation: versions, optional packages, native kernels, caches. Exit code 1 if it is broken.
+
+    Example: caplens doctor --verify
+    """
     findings = [*_versions(), _kernels(), *_weights(verify), *_caches()]
     write_json(json, {"ok": all(found["state"] != "broken" for found in findings), "findings": findings})
     rows = [[found["state"], found["what"], found["detail"]] for found in findings]

@@ -29,27 +29,40 @@ RED, YELLOW, PLAIN = "\x1b[1;4;31m", "\x1b[33m", "\x1b[0m"
 
 
 def command(
-    picture: Annotated[str, typer.Argument(metavar="[PICTURE]", help="The picture; may be left out.")],
-    caption: Annotated[str | None, typer.Argument(help="The caption, in quotes.", show_default=False)] = None,
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[PICTURE] CAPTION", help="The caption in quotes, behind its picture if there is one."),
+    ],
     reference: Annotated[
-        list[str] | None, typer.Option("--reference", help="A caption that somebody wrote; may be repeated.")
+        list[str] | None,
+        typer.Option("--reference", metavar="TEXT", help="A caption that somebody wrote; may be repeated."),
     ] = None,
     references: Annotated[
         Path | None,
         typer.Option(
-            "--references", "-r", help="A file of references: text with one per line, or any layout of score."
+            "--references",
+            "-r",
+            metavar="FILE",
+            help="A file of references: text with one per line, or any layout of score.",
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the picture, its regions and the words.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with the picture, its regions and the words.")
+    ] = None,
     option: Options = None,
     json: JsonTarget = None,
 ) -> None:
-    """Say which words of a caption are wrong and what it leaves out, by its picture, by references, or by both."""
+    """Say which words of a caption are wrong and what it leaves out, by its picture, by references, or by both.
+
+    Example: caplens explain photo.jpg "a cat on the beach" --reference "a dog at the sea"
+    """
     from caplens.evaluation.explain import explain
 
-    image, text = (None, picture) if caption is None else (picture, caption)
-    if caption is None and Path(picture).suffix and os.path.exists(picture):
-        raise InputError("there is no caption", where=picture, remedy=f'write: caplens explain {picture} "a caption"')
+    if len(words) > 2:
+        raise InputError(f"{len(words)} words for a picture and a caption", remedy="put the caption into quotes")
+    text, image = words[-1], words[0] if len(words) == 2 else None
+    if image is None and Path(text).suffix and os.path.exists(text):
+        raise InputError("there is no caption", where=text, remedy=f'write: caplens explain {text} "a caption"')
     cited = [*(reference or []), *(_read(references, image) if references is not None else [])]
     explanation = explain(text, image, cited, **read_options(option))
     write_json(json, explanation.to_dict())

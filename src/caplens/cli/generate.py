@@ -19,18 +19,26 @@ def group() -> None:
 
 @app.command()
 def positives(
-    images: Annotated[Path, typer.Option(help="Folder with the pictures.")],
+    images: Annotated[Path, typer.Option(metavar="DIR", help="Folder with the pictures.")],
     captions: Annotated[
-        Path, typer.Option(help='Captions: {picture: {"split": ..., "captions": [...]}}; split train is used.')
+        Path,
+        typer.Option(
+            metavar="FILE", help='Captions: {picture: {"split": ..., "captions": [...]}}; split train is used.'
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="Folder for captions.jsonl and the pictures.")],
-    captioner: Annotated[str | None, typer.Option(help="A BLIP model: hub name or folder.")] = None,
-    generator: Annotated[str | None, typer.Option(help="A Stable Diffusion pipeline: hub name or folder.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the drawn pictures.")] = 0,
-    steps: Annotated[int, typer.Option(help="Diffusion steps per picture.")] = 50,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for captions.jsonl and the pictures.")],
+    captioner: Annotated[str | None, typer.Option(metavar="NAME", help="A BLIP model: hub name or folder.")] = None,
+    generator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A Stable Diffusion pipeline: hub name or folder.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the drawn pictures.")] = 0,
+    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Diffusion steps per picture.")] = 50,
     json: JsonTarget = None,
 ) -> None:
-    """Caption every training picture and draw a picture for its first caption; what is there is not made again."""
+    """Caption every training picture and draw a picture for its first caption; what is there is not made again.
+
+    Example: caplens generate positives --images photos --captions captions.json --output new --captioner blip
+    """
     from caplens.core.errors import InputError
     from caplens.training.pairs import read_pairs
     from caplens.training.positives import generate_captions, generate_images, load_captioner, load_generator

@@ -19,12 +19,18 @@ def _verbs() -> None:
 
 @app.command("build")
 def build(
-    captions: Annotated[Path, typer.Argument(help="References: COCO annotations, jsonl, csv, parquet or json by id.")],
-    output: Annotated[Path, typer.Option("--output", help="The table to write (.safetensors).")],
-    tokenizer: Annotated[str, typer.Option(help="ptb, as coco-caption does, or whitespace.")] = "ptb",
+    captions: Annotated[
+        Path,
+        typer.Argument(metavar="CAPTIONS", help="References: COCO annotations, jsonl, csv, parquet or json by id."),
+    ],
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The table to write (.safetensors).")],
+    tokenizer: Annotated[str, typer.Option(metavar="NAME", help="ptb, as coco-caption does, or whitespace.")] = "ptb",
     json: JsonTarget = None,
 ) -> None:
-    """Count in how many images' references every n-gram occurs; use it with `idf=TABLE`."""
+    """Count in how many images' references every n-gram occurs; use it with `idf=TABLE`.
+
+    Example: caplens idf build captions_train2014.json --output coco.safetensors
+    """
     from caplens.core.errors import InputError
     from caplens.readers import read_references
     from caplens.text.idf import build_idf

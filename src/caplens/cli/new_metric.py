@@ -15,9 +15,10 @@ TEMPLATES = ("pyproject.toml", "README.md", "metric.py", "test_metric.py")
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="What the metric is to be called, such as vowel-share.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the metric is to be called, such as vowel-share.")],
     output: Annotated[
-        Path | None, typer.Option(help="Folder to write.", show_default="caplens-NAME in the current folder")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder to write.", show_default="caplens-NAME in the current folder"),
     ] = None,
     json: JsonTarget = None,
 ) -> None:

@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     Metrics,
     Options,
     References,
+    Several,
     Videos,
     name_failures,
     name_unscored,
@@ -31,7 +32,8 @@ def command(
     predictions: Annotated[
         Path,
         typer.Argument(
-            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input."
+            metavar="CAPTIONS",
+            help="Captions: COCO results, json, jsonl, csv, parquet, tar, html or folder; - for standard input.",
         ),
     ],
     references: References = None,
@@ -40,17 +42,29 @@ def command(
     caption_column: CaptionColumn = None,
     image_column: ImageColumn = None,
     id_column: IdColumn = None,
+    several: Several = False,
+    choose_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="With --several: the metric that chooses the best caption of a picture.",
+            show_default="the first without references",
+        ),
+    ] = None,
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page with every caption's scores.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     format: Format = Layout.table,
     signatures: Signatures = False,
     json: JsonTarget = None,
 ) -> None:
-    """Score captions; without --metrics, with the quick ones that run on what is given."""
+    """Score captions; without --metrics, with the quick ones that run on what is given.
+
+    Example: caplens score predictions.json -r captions_val2014.json --html report.html
+    """
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
 
@@ -62,6 +76,7 @@ def command(
         caption_column=caption_column,
         image_column=image_column,
         id_column=id_column,
+        several=several,
     )
     asked = split_names(metrics)
     with progress_bar() as progress:
@@ -74,11 +89,11 @@ def command(
         )
 
     if json is not None:  # details are worked out for those who look at them
-        write_json(json, report.contents())
+        write_json(json, report.contents(choose_by))
     if html is not None:
         report.to_html(html, title=predictions.name)
     show_result(
-        report,
+        report.several(choose_by) if several else report,
         format,
         json,
         signatures=[result.signature for result in report] if signatures else (),

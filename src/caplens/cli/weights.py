@@ -14,7 +14,10 @@ app = typer.Typer(help="List, fetch and find model weights and data files.", no_
 
 @app.command("list")
 def list_weights(json: JsonTarget = None) -> None:
-    """Every model that can be fetched by name, with its license and whether it is here."""
+    """Every model that can be fetched by name, with its license and whether it is here.
+
+    Example: caplens weights list
+    """
     from caplens.storage import weights
 
     listed: list[dict[str, Any]] = [
@@ -58,9 +61,12 @@ class Purpose(StrEnum):
 @app.command()
 def fetch(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Names from `caplens weights list`, or owner/model on the hub.")
+        list[str] | None,
+        typer.Argument(metavar="[NAMES]...", help="Names from `caplens weights list`, or owner/model on the hub."),
     ] = None,
-    purpose: Annotated[Purpose | None, typer.Option("--for", help="Everything that a job needs.")] = None,
+    purpose: Annotated[
+        Purpose | None, typer.Option("--for", metavar="JOB", help="Everything that a job needs: check, demo or test.")
+    ] = None,
     json: JsonTarget = None,
 ) -> None:
     """Download models, check their sums, and keep them; what is here and whole is not downloaded again.
@@ -83,9 +89,13 @@ def fetch(
 
 @app.command()
 def path(
-    name: Annotated[str, typer.Argument(help="A name from `caplens weights list`.")], json: JsonTarget = None
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `caplens weights list`.")],
+    json: JsonTarget = None,
 ) -> None:
-    """Print where a model is; an error with the remedy if it is not here."""
+    """Print where a model is; an error with the remedy if it is not here.
+
+    Example: caplens weights path meteor
+    """
     from caplens.storage import weights
 
     found = str(weights.require(name))

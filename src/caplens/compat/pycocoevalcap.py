@@ -28,7 +28,7 @@ from caplens.core.errors import CaplensWarning, InputError, as_caplens_error
 from caplens.core.workspace import Workspace
 from caplens.metrics import find_metric
 from caplens.metrics.base import Result
-from caplens.text.ptb import tokenize
+from caplens.text.ptb import tokenize_in_file_order
 
 Texts = Mapping[Any, list[str]]
 Annotations = Mapping[Any, Sequence[Mapping[str, Any]]]
@@ -86,15 +86,14 @@ class COCO:
 
 
 class PTBTokenizer:
-    """Tokens as pycocoevalcap gets them from Java."""
+    """Tokens as pycocoevalcap gets them from Java, which reads all captions as lines of one file."""
 
     def tokenize(self, captions_for_image: Annotations) -> dict[Any, list[str]]:
         """{id: [{"caption": text}, …]} to {id: [tokens joined by spaces, …]}."""
         keys = [key for key, rows in captions_for_image.items() for _ in rows]
-        # A newline is a space, so that one caption stays one line.
-        texts = [row["caption"].replace("\n", " ") for rows in captions_for_image.values() for row in rows]
+        texts = [row["caption"] for rows in captions_for_image.values() for row in rows]
         tokenized: dict[Any, list[str]] = {}
-        for key, text in zip(keys, tokenize(texts), strict=True):
+        for key, text in zip(keys, tokenize_in_file_order(texts), strict=True):
             tokenized.setdefault(key, []).append(text)
         return tokenized
 

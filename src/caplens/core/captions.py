@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
 from caplens.core.errors import CaplensWarning, InputError
@@ -108,16 +108,20 @@ class CaptionSet:
             pick(self.groups),
         )
 
+    def named(self, ids: list[str]) -> CaptionSet:
+        """The same captions under other ids, one per picture."""
+        return replace(self, ids=ids, groups=None)
+
     @classmethod
     def of(
         cls,
-        candidates: Sequence[str] | Mapping[object, str],
-        references: Sequence[Sequence[str]] | Mapping[object, Sequence[str]] | None = None,
-        images: Sequence[Media | None] | Mapping[object, Media | None] | None = None,
-        videos: Sequence[Media | None] | Mapping[object, Media | None] | None = None,
+        candidates: Sequence[str] | Mapping[Any, str],
+        references: Sequence[Sequence[str]] | Mapping[Any, Sequence[str]] | None = None,
+        images: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
+        videos: Sequence[Media | None] | Mapping[Any, Media | None] | None = None,
         ids: Sequence[object] | None = None,
         source: str = "",
-        groups: Sequence[object] | Mapping[object, object] | None = None,
+        groups: Sequence[object] | Mapping[Any, object] | None = None,
     ) -> CaptionSet:
         """Build a set from lists (one entry per caption) or from mappings (id to entry).
 
@@ -146,7 +150,7 @@ class CaptionSet:
             if ids is None and not isinstance(candidates, Mapping):
                 keys = _number_in_groups(pictures)
 
-        def column(name: str, values: Sequence[T] | Mapping[object, T] | None, required: bool) -> list[T | None] | None:
+        def column(name: str, values: Sequence[T] | Mapping[Any, T] | None, required: bool) -> list[T | None] | None:
             if values is None:
                 return None
             if not isinstance(values, Mapping):
@@ -172,12 +176,12 @@ class CaptionSet:
 def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str, required: bool) -> list[T | None]:
     """Order the values of a mapping by id; ids compare as text, so that 7 and "7" are the same picture."""
     by_text = {str(key): value for key, value in values.items()}
-    wanted = [str(key) for key in ids]
+    keys = [str(key) for key in ids]
     if required:
-        missing = [key for key in wanted if key not in by_text]
+        missing = [key for key in keys if key not in by_text]
         if missing:
             raise InputError(f"no {name} for {_some(missing)}", where=where, remedy=f"add {name} or drop the captions")
-        known = set(wanted)
+        known = set(keys)
         unknown = [key for key in by_text if key not in known]
         if unknown:
             warnings.warn(
@@ -185,7 +189,7 @@ def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str,
                 CaplensWarning,
                 stacklevel=3,
             )
-    return [by_text.get(key) for key in wanted]
+    return [by_text.get(key) for key in keys]
 
 
 def _number_in_groups(groups: Iterable[object]) -> list[object]:

@@ -104,15 +104,15 @@ def read_details(entry: AnyDetails) -> Details:
     >>> details["missing"]
     [{'text': 'dog'}]
     """
-    made = dict(entry)
-    if "missing" in made:  # a bare text says the same
-        made["missing"] = [{"text": item} if isinstance(item, str) else item for item in _list(made, "missing")]
+    details = dict(entry)
+    if "missing" in details:  # a bare text says the same
+        details["missing"] = [{"text": item} if isinstance(item, str) else item for item in _list(details, "missing")]
     for key, required in _REQUIRED.items():
-        for place, item in enumerate(_list(made, key)):
+        for index, item in enumerate(_list(details, key)):
             if not isinstance(item, Mapping) or required not in item:
-                raise InputError(f"details have {item!r:.60} where a {required!r} is needed", where=f"{key}[{place}]")
-            _check_entry(item, f"{key}[{place}]", len(_list(made, "regions")))
-    return cast(Details, made)
+                raise InputError(f"details have {item!r:.60} where a {required!r} is needed", where=f"{key}[{index}]")
+            _check_entry(item, f"{key}[{index}]", len(_list(details, "regions")))
+    return cast(Details, details)
 
 
 def _list(entry: AnyDetails, key: str) -> Sequence[Any]:

@@ -37,6 +37,14 @@ class CaplensWarning(UserWarning):
     """Something the user should know about a number that was computed all the same."""
 
 
+class MetricNote(CaplensWarning):
+    """What a metric has to say about its numbers; several metrics may say the same."""
+
+    def __init__(self, metric: str, note: str) -> None:
+        self.metric, self.note = metric, note
+        super().__init__(f"{metric}: {note}")
+
+
 def as_caplens_error(error: Exception) -> CaplensError:
     """Return what to tell people about any exception: caplens's own as it is, others with what can be done.
 

@@ -60,9 +60,16 @@ PACKAGES = {
         Package("huggingface_hub", "downloading models from the hub", ("clip", "train", "generate")),
         Package("ftfy", "CLIP's tokenizer", ("clip", "train", "generate")),
         Package("onnx", "the embedded encoder in 8-bit numbers", ("int8",)),
-        Package("matplotlib", "learning curves of trainings", ("train",)),
+        Package("matplotlib", "plots, learning curves of trainings", ("train",)),
         Package("diffusers", "drawing pictures to train on", ("generate",)),
         Package("open_clip", "CLIP's ResNet backbones", distribution="open_clip_torch"),
+        Package("torchmetrics", "caplens.compat.torchmetrics"),
+        Package("evaluate", "metrics as modules of Hugging Face evaluate"),
+        Package("datasets", "metrics as modules of Hugging Face evaluate"),
+        Package("inspect_ai", "scorers of Inspect"),
+        Package("wandb", "logging results to Weights & Biases"),
+        Package("mlflow", "logging results to MLflow"),
+        Package("tensorboard", "logging results to TensorBoard"),
     )
 }
 
@@ -94,8 +101,8 @@ def require(path: str, *others: str, purpose: str) -> Any:
         others: what must load as well.
         purpose: who needs it, as the message for those who lack it begins: "CLIP", "reading videos".
     """
-    check(*(re.split("[.:]", wanted)[0] for wanted in (path, *others)), purpose=purpose)
-    first, *_ = (_load(wanted, purpose) for wanted in (path, *others))
+    check(*(re.split("[.:]", module)[0] for module in (path, *others)), purpose=purpose)
+    first, *_ = (_load(module, purpose) for module in (path, *others))
     return first
 
 
@@ -122,17 +129,19 @@ def install_command(packages: Iterable[Package], *, upgrade: bool = False) -> st
     packages = list(packages)
     shared = [extra for extra in packages[0].extras if all(extra in package.extras for package in packages)]
     if shared:
-        wanted = f"'caplens[{shared[0]}]'"
+        requirements = f"'caplens[{shared[0]}]'"
     else:
-        wanted = " ".join(f"'caplens[{package.extras[0]}]'" if package.extras else package.name for package in packages)
-    return f"pip install {'--upgrade ' if upgrade else ''}{wanted}"
+        requirements = " ".join(
+            f"'caplens[{package.extras[0]}]'" if package.extras else package.name for package in packages
+        )
+    return f"pip install {'--upgrade ' if upgrade else ''}{requirements}"
 
 
-def lacking(purpose: str, things: Sequence[str], command: str) -> MissingData:
+def lacking(purpose: str, needed: Sequence[str], command: str) -> MissingData:
     """Return the error that says what is needed and how to get it; for data and weights as for packages.
 
     >>> str(lacking("SPICE", ["wordnet-3.0", "msgpack"], "caplens weights fetch wordnet-3.0"))
     'SPICE needs wordnet-3.0 and msgpack: caplens weights fetch wordnet-3.0'
     """
-    listed = " and ".join([", ".join(things[:-1]), things[-1]] if len(things) > 1 else things)
+    listed = " and ".join([", ".join(needed[:-1]), needed[-1]] if len(needed) > 1 else needed)
     return MissingData(f"{purpose} needs {listed}: {command}")

@@ -16,6 +16,7 @@ KEYS: Mapping[str, str] = {
     "backend": "the program that parsed, where it is not caplens",
     "baseline": "the file of scores that unrelated sentences reach, which was subtracted, or no",
     "beta": "how much more recall counts than precision",
+    "captions": "which of a picture's several captions count: mean, first, best-by-METRIC or oracle",
     "data": "sums of data files that are not those the metric was published with",
     "decoder": "name and version of what decoded videos",
     "encoder": "the encoder and its weights",

@@ -110,17 +110,15 @@ def show_interval(bounds: tuple[float, float], percent: bool) -> str:
     return f"{show_number(bounds[0], percent)} – {show_number(bounds[1], percent)}"
 
 
-def show_p(value: float, draws: int) -> str:
-    """Return a p value for people: what so many draws cannot resolve is shown as a bound.
+def show_p(value: float, *, bound: bool = False) -> str:
+    """Return a p value for people; `bound` says that the true one is at most this, as the draws resolve no less.
 
-    >>> show_p(1 / 1001, 1000), show_p(0.0421, 1000), show_p(1.0, 1000)
-    ('< 0.001', '0.042', '1.000')
+    >>> show_p(1 / 1001, bound=True), show_p(0.0421), show_p(0.02499, bound=True), show_p(1.0)
+    ('< 0.001', '0.042', '≤ 0.025', '1.000')
     """
-    digits = max(3, math.ceil(math.log10(draws + 1)) - 1)
-    least = 1 / (draws + 1)
-    if value <= least * (1 + 1e-9):
-        return f"< {10.0**-digits:.{digits}f}" if least < 10.0**-digits else f"≤ {least:.{digits}f}"
-    return f"{value:.{digits}f}"
+    if value < 0.001:
+        return "< 0.001"
+    return f"≤ {math.ceil(value * 1000 - 1e-9) / 1000:.3f}" if bound else f"{value:.3f}"
 
 
 def _inert(cell: str) -> str:

@@ -11,6 +11,7 @@ __all__ = [
     "embedder",
     "load",
     "onnx",
+    "onnx_graph",
     "roi_pooling",
     "sentence",
     "tokens",

@@ -55,6 +55,8 @@ class Encoder(ABC):
     """How pictures are brought to size, in words that go into the cache key."""
     prompt: str = ""
     """What stands before a caption when nothing else is asked for."""
+    english_only: bool = True
+    """Whether it understands English alone; captions in other languages then get a note."""
     image_batch: int = 16
     scale: float = 100.0
     """1/τ: what its contrastive training multiplied cosines with at the end; 100 for CLIP."""
@@ -160,11 +162,11 @@ class Encoder(ABC):
         return self._in_batches(texts, self.encode_ids)
 
     def _in_batches(self, texts: Sequence[str], work: Callable[[list[tuple[int, ...]]], Iterable[T]]) -> list[T]:
-        found: dict[tuple[int, ...], T] = {}
+        encoded: dict[tuple[int, ...], T] = {}
         keys = [tuple(self.tokenize(text)[0]) for text in texts]
         for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
-            found.update(zip(batch, work(batch), strict=True))
-        return [found[key] for key in keys]
+            encoded.update(zip(batch, work(batch), strict=True))
+        return [encoded[key] for key in keys]
 
     def truncated(self, texts: Iterable[str]) -> int:
         """How many texts are longer than the context and lose their end."""

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.core.layers import attend, gelu, layer_norm, product
 from caplens.core.optional import require
+from caplens.core.types import Vectors
 from caplens.storage.tensors import read_tensors
 from caplens.text.ptb import well_formed
 
-Array = NDArray[np.float32]
 Ids = NDArray[np.int64]
 
 # A batch of about this many tokens keeps the widest activation (tokens × 4·width floats) within a core's cache.
@@ -69,7 +69,7 @@ class BertEncoder:
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
 
-    def states(self, ids: Ids, layer: int | None = None) -> Array:
+    def states(self, ids: Ids, layer: int | None = None) -> Vectors:
         """Hidden states (texts, length, width) after a layer; 0 is the embedding, None the last layer."""
         weights = self._weights
         hidden = weights.embed(ids)
@@ -79,7 +79,7 @@ class BertEncoder:
             hidden = self._layer(weights.layer(number), hidden, bias)
         return hidden
 
-    def _layer(self, weights: dict[str, Array], hidden: Array, bias: Array | None) -> Array:
+    def _layer(self, weights: dict[str, Vectors], hidden: Vectors, bias: Vectors | None) -> Vectors:
         texts, length, width = hidden.shape
         flat = hidden.reshape(-1, width)
         # (3, texts, heads, length, width of a head)
@@ -130,17 +130,17 @@ class _Weights:
     def __init__(self, folder: Path, kind: str, scale: float) -> None:
         self.kind = kind
         tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
-        self._arrays: dict[str, Array] = {
+        self._arrays: dict[str, Vectors] = {
             name.removeprefix(f"{kind}."): tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"
         }
-        self._layers: dict[int, dict[str, Array]] = {}
-        self._biases: dict[int, Array] = {}
+        self._layers: dict[int, dict[str, Vectors]] = {}
+        self._biases: dict[int, Vectors] = {}
         self._scale = scale
 
-    def pair(self, name: str) -> tuple[Array, Array]:
+    def pair(self, name: str) -> tuple[Vectors, Vectors]:
         return self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"]
 
-    def embed(self, ids: Ids) -> Array:
+    def embed(self, ids: Ids) -> Vectors:
         words = self._arrays["embeddings.word_embeddings.weight"][ids]
         positions = self._arrays["embeddings.position_embeddings.weight"]
         if self.kind == "mpnet":  # positions count from 2, after the padding index
@@ -149,26 +149,26 @@ class _Weights:
         words += self._arrays["embeddings.token_type_embeddings.weight"][0]
         return words
 
-    def layer(self, number: int) -> dict[str, Array]:
+    def layer(self, number: int) -> dict[str, Vectors]:
         if number not in self._layers:
             self._layers[number] = self._prepare(number)
         return self._layers[number]
 
-    def _prepare(self, number: int) -> dict[str, Array]:
-        place = 1 if self.kind == "mpnet" else 0
-        parts = {ours: self.pair(f"encoder.layer.{number}.{names[place]}") for ours, names in _NAMES.items()}
+    def _prepare(self, number: int) -> dict[str, Vectors]:
+        column = 1 if self.kind == "mpnet" else 0
+        parts = {ours: self.pair(f"encoder.layer.{number}.{names[column]}") for ours, names in _NAMES.items()}
         scale = np.float32(self._scale)  # 1/√d goes into the query once instead of into every score
-        made = {
+        tensors = {
             "qkv.weight": np.concatenate([parts["query"][0] * scale, parts["key"][0], parts["value"][0]]).T.copy(),
             "qkv.bias": np.concatenate([parts["query"][1] * scale, parts["key"][1], parts["value"][1]]),
         }
         for name in ("out", "up", "down"):
-            made[f"{name}.weight"], made[f"{name}.bias"] = parts[name][0].T.copy(), parts[name][1]
+            tensors[f"{name}.weight"], tensors[f"{name}.bias"] = parts[name][0].T.copy(), parts[name][1]
         for name in ("norm1", "norm2"):
-            made[f"{name}.weight"], made[f"{name}.bias"] = parts[name]
-        return made
+            tensors[f"{name}.weight"], tensors[f"{name}.bias"] = parts[name]
+        return tensors
 
-    def position_bias(self, length: int) -> Array | None:
+    def position_bias(self, length: int) -> Vectors | None:
         """MPNet's relative-position bias (heads, length, length), shared by its layers; BERT has none."""
         if self.kind == "bert":
             return None

@@ -130,8 +130,8 @@ class ClipEncoder(Encoder):
 
 def _array(tensor: Any) -> Vectors:
     """A copy: results that stay between torch's temporaries keep that memory from being used again, 18 KB a frame."""
-    made: Vectors = tensor.numpy().copy()
-    return made
+    vectors: Vectors = tensor.numpy().copy()
+    return vectors
 
 
 def centre_crop(image: Image, size: int, mean: Vectors, std: Vectors) -> Vectors:

@@ -141,28 +141,28 @@ def to_hub(state: State) -> State:
         state = merge_lora(state)
     if layout == "open_clip":
         state = {key.removeprefix("text."): value for key, value in state.items()}
-    made: State = {}
+    converted: State = {}
     for key, value in state.items():
         block = _BLOCK_KEY.fullmatch(key)
         if key in _TRANSPOSED:
-            made[_TRANSPOSED[key]] = value.T.contiguous()
+            converted[_TRANSPOSED[key]] = value.T.contiguous()
         elif key == "logit_scale":
-            made[key] = value
+            converted[key] = value
         elif block is not None:
-            _block_to_hub(made, f"{_TOWERS[block[1]]}.{block[2]}", block[3], value)
+            _block_to_hub(converted, f"{_TOWERS[block[1]]}.{block[2]}", block[3], value)
         elif not _IGNORED.fullmatch(key):
-            made[(_VISUAL | _TEXT)[key]] = value
-    return made
+            converted[(_VISUAL | _TEXT)[key]] = value
+    return converted
 
 
-def _block_to_hub(made: State, place: str, name: str, value: Tensor) -> None:
+def _block_to_hub(converted: State, layer: str, name: str, value: Tensor) -> None:
     if name.startswith("attn.in_proj_"):
         kind = name.removeprefix("attn.in_proj_")
         for letter, part in zip("qkv", value.chunk(3), strict=True):
-            made[f"{place}.self_attn.{letter}_proj.{kind}"] = part.contiguous()
+            converted[f"{layer}.self_attn.{letter}_proj.{kind}"] = part.contiguous()
         return
     stem, _, kind = name.rpartition(".")
-    made[f"{place}.{_BLOCK[stem]}.{kind}"] = value
+    converted[f"{layer}.{_BLOCK[stem]}.{kind}"] = value
 
 
 def from_hub(state: State, layout: Layout) -> State:
@@ -175,23 +175,23 @@ def from_hub(state: State, layout: Layout) -> State:
     names = {hub: openai for openai, hub in _VISUAL.items()} | {hub: prefix + openai for openai, hub in _TEXT.items()}
     towers = {hub: (prefix if hub.startswith("text") else "") + openai for openai, hub in _TOWERS.items()}
     blocks = {hub: openai for openai, hub in _BLOCK.items()}
-    made: State = {}
+    converted: State = {}
     for key, value in state.items():
         block = _BLOCK_KEY.fullmatch(key)
         if key == "visual_projection.weight":
-            made["visual.proj"] = value.T.contiguous()
+            converted["visual.proj"] = value.T.contiguous()
         elif key == "text_projection.weight":
-            made[prefix + "text_projection"] = value.T.contiguous()
+            converted[prefix + "text_projection"] = value.T.contiguous()
         elif key == "logit_scale":
-            made[key] = value
+            converted[key] = value
         elif block is None:
-            made[names[key]] = value
+            converted[names[key]] = value
         else:
-            place = f"{towers[block[1]]}.{block[2]}"
+            layer = f"{towers[block[1]]}.{block[2]}"
             stem, _, kind = block[3].rpartition(".")
             if stem.startswith("self_attn.") and stem != "self_attn.out_proj":
                 parts = [state[f"{block[1]}.{block[2]}.self_attn.{letter}_proj.{kind}"] for letter in "qkv"]
-                made[f"{place}.attn.in_proj_{kind}"] = torch.cat(parts)
+                converted[f"{layer}.attn.in_proj_{kind}"] = torch.cat(parts)
             else:
-                made[f"{place}.{blocks[stem]}.{kind}"] = value
-    return made
+                converted[f"{layer}.{blocks[stem]}.{kind}"] = value
+    return converted

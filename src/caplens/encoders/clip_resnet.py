@@ -45,8 +45,8 @@ class ResNetEncoder(Encoder):
         import torch
 
         with torch.inference_mode():
-            made: Vectors = self._model.encode_image(torch.from_numpy(batch)).numpy()
-        return made
+            vectors: Vectors = self._model.encode_image(torch.from_numpy(batch)).numpy()
+        return vectors
 
     def project_images(self, features: Vectors) -> Vectors:
         return features

@@ -66,8 +66,10 @@ class Head:
     def _map(self, features: Vectors) -> Vectors:
         x = (features - self.shift) * self.scale
         hidden = gelu(product(x, self.tensors["up.weight"].T) + self.tensors["up.bias"])
-        made = product(x, self.tensors["linear.weight"].T) + self.tensors["linear.bias"]
-        return np.asarray(made + product(hidden, self.tensors["down.weight"].T) + self.tensors["down.bias"], np.float32)
+        straight = product(x, self.tensors["linear.weight"].T) + self.tensors["linear.bias"]
+        return np.asarray(
+            straight + product(hidden, self.tensors["down.weight"].T) + self.tensors["down.bias"], np.float32
+        )
 
 
 def read_heads(path: Path) -> tuple[Head, Head, str]:
@@ -90,7 +92,6 @@ def read_heads(path: Path) -> tuple[Head, Head, str]:
 class EmbeddedEncoder(Encoder):
     """Frozen backbones and trained heads."""
 
-    preprocessing = f"bicubic-whole-{SIZE}"
     scale = 23.86
     image_batch = 4  # larger batches fall out of the cache and are slower
 
@@ -99,6 +100,7 @@ class EmbeddedEncoder(Encoder):
         self.name, self.weights_hash = f"embedded-{name}", weights_hash
         self.dimension = image.dimension
         self.context_length = backbones.context_length
+        self.preprocessing = backbones.preprocessing
 
     def pixels(self, image: Image) -> Vectors:
         return self._backbones.pixels(image)
@@ -106,7 +108,7 @@ class EmbeddedEncoder(Encoder):
     @property
     def tower_identity(self) -> str:
         """All heads stand on the same towers."""
-        return f"embedded@{hashlib.sha256(self._backbones.sums.encode()).hexdigest()[:12]}"
+        return self._backbones.tower_identity
 
     def image_features(self, batch: Vectors) -> Vectors:
         return self._backbones.image_features(batch)
@@ -130,11 +132,11 @@ class EmbeddedEncoder(Encoder):
         return self._backbones.tokenize(text)
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
-        made = []
+        encoded = []
         for ids, states in zip(batch, self._backbones.text_states(batch), strict=True):
             whole = self._text(text_features(states.mean(axis=0, keepdims=True)))[0]
-            made.append(TokenVectors(tuple(ids), self._text(text_features(states)), whole))
-        return made
+            encoded.append(TokenVectors(tuple(ids), self._text(text_features(states)), whole))
+        return encoded
 
     def caption_features(self, batch: Sequence[Sequence[int]]) -> Vectors:
         return self._backbones.caption_features(batch)
@@ -145,6 +147,8 @@ class EmbeddedEncoder(Encoder):
 
 class Backbones:
     """The frozen parts, loaded when first needed; with `int8`, the larger image backbone in 8-bit numbers."""
+
+    preprocessing = f"bicubic-whole-{SIZE}"
 
     def __init__(self, *, int8: bool = False) -> None:
         from caplens.encoders.bert import BertEncoder
@@ -163,6 +167,11 @@ class Backbones:
         self._bert = BertEncoder(weights.require(TEXT))
         self._sessions: dict[str, InferenceSession] = {}
         self.context_length = self._bert.longest
+
+    @property
+    def tower_identity(self) -> str:
+        """What features depend on."""
+        return f"embedded@{hashlib.sha256(self.sums.encode()).hexdigest()[:12]}"
 
     def pixels(self, image: Image) -> Vectors:
         """The whole picture, squeezed to a square: a caption may be about its edge."""
@@ -202,8 +211,8 @@ class Backbones:
         tensor = tensor or BACKBONES[name]
         if tensor not in self._sessions:
             self._sessions[tensor] = session(self._paths[name], tensor)
-        made: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
-        return made
+        output: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
+        return output
 
     def tokenize(self, text: str) -> tuple[list[int], bool]:
         """Ids with start and end token, and whether the text was cut."""
@@ -215,11 +224,11 @@ class Backbones:
 
     def text_states(self, batch: Sequence[Sequence[int]]) -> list[Vectors]:
         """Token states of every text; texts of one length share a pass, so company changes nothing."""
-        made: list[Vectors] = [np.empty(0, np.float32)] * len(batch)
+        states_of: list[Vectors] = [np.empty(0, np.float32)] * len(batch)
         for rows, ids in self._bert.batches([list(ids) for ids in batch]):
             for row, states in zip(rows, self._bert.states(ids), strict=True):
-                made[row] = states
-        return made
+                states_of[row] = states
+        return states_of
 
 
 def text_features(states: Vectors) -> Vectors:

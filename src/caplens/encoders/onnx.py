@@ -9,52 +9,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caplens.core.optional import require
+from caplens.encoders.onnx_graph import expose, float_products
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-_FLOAT = 1  # TensorProto.FLOAT
 
+def session(path: Path, tensor: str, *, in_float: bool = False) -> InferenceSession:
+    """Return a session that gives `tensor`, an output or an inner tensor; threads as OMP_NUM_THREADS says.
 
-def expose(model: bytes, tensor: str) -> bytes:
-    """The same model with one of its inner float tensors as a further output.
-
-    Messages in this encoding merge when they are put one after the other, so a few bytes at the end add an output to
-    the graph: ModelProto{graph (7): {output (12): {name (1), type (2): {tensor_type (1): {elem_type (1)}}}}}.
+    With `in_float`, products of a model in 8-bit numbers are computed in float.
     """
-    kind = _field(2, _field(1, bytes([1 << 3, _FLOAT])))
-    return model + _field(7, _field(12, _field(1, tensor.encode()) + kind))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first.
-
-    >>> _varint(300).hex()
-    'ac02'
-    """
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
-
-
-def session(path: Path, tensor: str) -> InferenceSession:
-    """A session that gives `tensor`, an output or an inner tensor of the model; threads as OMP_NUM_THREADS says."""
     onnxruntime = require("onnxruntime", purpose="the embedded encoder")
     options = onnxruntime.SessionOptions()
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    options.intra_op_num_threads = int(asked) if asked.isdigit() else min(os.cpu_count() or 1, 4)
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    options.intra_op_num_threads = int(threads) if threads.isdigit() else min(os.cpu_count() or 1, 4)
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # tensors that no output needs are none of the user's business
-    return onnxruntime.InferenceSession(expose(path.read_bytes(), tensor), options, providers=["CPUExecutionProvider"])
+    model = path.read_bytes()
+    if in_float:
+        model = float_products(model)
+        # Else the runtime sees 8-bit weights before a product and computes in 8 bits after all.
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
+    return onnxruntime.InferenceSession(expose(model, tensor), options, providers=["CPUExecutionProvider"])
 
 
 def quantized(path: Path) -> Path:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from caplens.core.progress import Progress, silent
-from caplens.core.types import narrow_unit
-from caplens.encoders.bert import Array, BertEncoder
+from caplens.core.types import Vectors, narrow_unit
+from caplens.encoders.bert import BertEncoder
 from caplens.storage import weights
 from caplens.storage.cache import EmbeddingCache, key_of
 
@@ -28,14 +28,14 @@ class SentenceEncoder:
         self._identity = identity
         self.dimension = self._encoder.width
 
-    def encode(self, texts: Sequence[str], progress: Progress = silent) -> Array:
+    def encode(self, texts: Sequence[str], progress: Progress = silent) -> Vectors:
         """One row per text; a text that stands there twice is encoded once."""
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         keys = [key_of(self._identity, "sentence", text) for text in texts]
         text_of = dict(zip(keys, texts, strict=True))
 
-        def encode_missing(missing: list[bytes]) -> Iterator[dict[bytes, Array]]:
+        def encode_missing(missing: list[bytes]) -> Iterator[dict[bytes, Vectors]]:
             for start in range(0, len(missing), TEXTS_AT_ONCE):
                 batch = missing[start : start + TEXTS_AT_ONCE]
                 vectors = self._encode([text_of[key] for key in batch])
@@ -45,7 +45,7 @@ class SentenceEncoder:
         vectors = self._cache.get_or_make(keys, encode_missing)
         return np.concatenate([vectors[key] for key in keys])
 
-    def _encode(self, texts: list[str]) -> Array:
+    def _encode(self, texts: list[str]) -> Vectors:
         """Return unit vectors of some texts."""
         vectors = np.empty((len(texts), self.dimension), np.float32)
         for rows, ids in self._encoder.batches(self._encoder.tokenize(texts)):

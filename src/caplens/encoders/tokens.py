@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from caplens.core.optional import require
-from caplens.encoders.bert import Array, BertEncoder, Ids, equal_lengths
+from caplens.core.types import Vectors
+from caplens.encoders.bert import BertEncoder, Ids, equal_lengths
 from caplens.storage import weights
 from caplens.text.ptb import well_formed
 
@@ -28,7 +29,7 @@ class TokenEncoder(Protocol):
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
 
-    def states(self, ids: Ids, layer: int | None = None) -> Array: ...
+    def states(self, ids: Ids, layer: int | None = None) -> Vectors: ...
 
 
 class TransformersEncoder:
@@ -48,17 +49,17 @@ class TransformersEncoder:
 
     def tokenize(self, texts: list[str]) -> list[list[int]]:
         stripped = [well_formed(text.strip()) for text in texts]
-        made: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
-        return made
+        ids: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
+        return ids
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
 
-    def states(self, ids: Ids, layer: int | None = None) -> Array:
+    def states(self, ids: Ids, layer: int | None = None) -> Vectors:
         with self._torch.inference_mode():
             hidden = self._model(input_ids=self._torch.from_numpy(ids), output_hidden_states=True).hidden_states
-        made: Array = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
-        return made
+        states: Vectors = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
+        return states
 
 
 def load_token_encoder(name_or_path: str | os.PathLike[str]) -> TokenEncoder:

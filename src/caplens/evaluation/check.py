@@ -21,10 +21,12 @@ from caplens.core.errors import InputError, as_caplens_error
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
+from caplens.core.workspace import Workspace
 from caplens.evaluation.details import apply_verdict_rules, left_out, wrong_words
-from caplens.evaluation.evaluate import evaluate
+from caplens.evaluation.evaluate import score_captions
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.results import Report
+from caplens.evaluation.sarif import sarif_log, shorten
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics.base import Result
 from caplens.storage.atomic import write_atomically
@@ -123,7 +125,7 @@ class CheckReport(Tabular):
         )
         return Table(
             ("verdict", "id", "text", "reason"),
-            [[row.verdict, row.id, _shorten(row.text), _reason(row)] for row in shown],
+            [[row.verdict, row.id, shorten(row.text), _reason(row)] for row in shown],
         )
 
     def all_rows(self) -> Table:
@@ -161,7 +163,7 @@ class CheckReport(Tabular):
 
     def to_sarif(self, path: str | os.PathLike[str]) -> None:
         """Write the findings as SARIF 2.1.0, which code hosts show beside the lines they are about."""
-        write_atomically(path, json_text(_sarif(self.rows)) + "\n")
+        write_atomically(path, json_text(sarif_log(self.rows)) + "\n")
 
     def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write one self-contained page."""
@@ -281,8 +283,8 @@ def check(
 
 def _look(captions: CaptionSet, notes: list[str], progress: Progress, options: dict[str, Any]) -> Report | None:
     """Score the texts against their pictures; where that cannot be done, say why and go on without."""
-    try:
-        return evaluate(captions, metrics=[METRIC], progress=progress, **options)
+    try:  # quietly: what a metric would say of the whole set stands in the rows
+        return score_captions(Workspace(captions, progress, quiet=True), [METRIC], options)
     except Exception as error:
         notes.append(f"the pictures were not looked at: {as_caplens_error(error)}")
         return None
@@ -343,72 +345,3 @@ def _checked(
 def _reason(row: Checked) -> str:
     serious = [finding.message for finding in row.findings if finding.verdict != "fine"]
     return "; ".join(serious or [finding.message for finding in row.findings])
-
-
-def _shorten(text: str, most: int = 60) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
-
-
-RULES = {
-    "empty": "An image has no alternative text.",
-    "file-name": "The alternative text is a file name.",
-    "placeholder": "The alternative text is a placeholder.",
-    "redundant-prefix": "The alternative text begins with 'image of'.",
-    "too-long": "The alternative text is too long.",
-    "repeated": "Several images have the same alternative text.",
-    "language": "The alternative text is in a language that was not judged.",
-    "no-picture": "The image could not be looked at.",
-    "no-content": "The alternative text says nothing that an image could show.",
-    "another-picture": "The alternative text seems to be about another image.",
-    "wrong-words": "Words of the alternative text are not seen in the image.",
-    "left-out": "Something in the image is not mentioned.",
-}
-LEVELS: dict[Verdict, str] = {"fine": "note", "doubtful": "warning", "wrong": "error"}
-
-
-def _sarif(rows: Sequence[Checked]) -> dict[str, Any]:
-    results = []
-    for row in rows:
-        file, line = _split_place(row.place)
-        for finding in row.findings:
-            location: dict[str, Any] = {"artifactLocation": {"uri": file}}
-            if line is not None:
-                location["region"] = {"startLine": line}
-            results.append(
-                {
-                    "ruleId": finding.kind,
-                    "level": LEVELS[finding.verdict],
-                    "message": {"text": f"{_shorten(row.text) or row.id}: {finding.message}"},
-                    "locations": [{"physicalLocation": location}],
-                }
-            )
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "caplens",
-                        "rules": [{"id": kind, "shortDescription": {"text": text}} for kind, text in RULES.items()],
-                    }
-                },
-                "results": results,
-            }
-        ],
-    }
-
-
-def _split_place(place: str) -> tuple[str, int | None]:
-    """Return file and line of a place.
-
-    >>> _split_place("alt.csv, row 7, id 'x'"), _split_place("index.html, line 3"), _split_place("index.html")
-    (('alt.csv', 7), ('index.html', 3), ('index.html', None))
-    """
-    file, *rest = place.split(", ")
-    for part in rest:
-        word, _, number = part.partition(" ")
-        if word in ("row", "line") and number.isdigit():
-            return file, int(number)
-    return file, None

@@ -22,6 +22,7 @@ from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
+from caplens.evaluation.several import rows_by_picture
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name, default_metrics, find_metric
 from caplens.metrics.base import Metric, Result
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 DRAWS = 1000
+RANKING = ("rank", "system", "score", "95 % interval", "vs. first", "p (Holm)", "verdict")
 DRAWS_PER_PAIR = 40
 """Holm's correction multiplies the smallest p value by the number of pairs, so more pairs need more permutations."""
 
@@ -60,7 +62,7 @@ class SystemScore:
     score: float
     interval: tuple[float, float]
     cluster: int
-    """1 for the best systems; systems that share a cluster cannot be told apart."""
+    """1 for the best systems; a new one begins where a system is significantly worse than all of the one above."""
     difference: Difference | None
     """None for the baseline itself."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -84,6 +86,8 @@ class MetricComparison:
     """All systems on one metric, the baseline first, and every pair of them tested."""
 
     name: str
+    label: str
+    """What tables call it: the name, and the encoder where it is not the paper's."""
     signature: str
     shown_as_percent: bool
     higher_is_better: bool
@@ -128,29 +132,40 @@ class Comparison(Tabular):
 
     def table(self) -> Table:
         """Return one row per metric and system, the best system first."""
-        rows = []
+        parts = self.tables()
+        first = next(iter(parts.values()), Table(RANKING, ()))
+        rows = [[title, *row] for title, part in parts.items() for row in part.rows]
+        return Table(("metric", *first.columns), rows, first.numbers)
+
+    def tables(self) -> dict[str, Table]:
+        """Return a table for every metric, the best system first, by what the metric is called."""
+        found = {}
         for metric in self.metrics.values():
-            for number, system in enumerate(metric.ranking()):
-                percent = metric.shown_as_percent
-                rows.append(
-                    [
-                        (metric.name + (" ×100" if percent else "")) if number == 0 else "",
-                        str(system.cluster),
-                        system.system,
-                        show_number(system.score, percent),
-                        show_interval(system.interval, percent),
-                        *self._difference_cells(system.difference, percent),
-                    ]
-                )
-        columns = ("metric", "rank", "system", "score", "95 % interval", "vs. first", "p (Holm)", "")
-        return Table(columns, rows, ("rank", "score", "95 % interval", "vs. first", "p (Holm)"))
+            percent = metric.shown_as_percent
+            rows = [
+                [
+                    str(system.cluster),
+                    system.system,
+                    show_number(system.score, percent),
+                    show_interval(system.interval, percent),
+                    *self._difference_cells(system.difference, percent),
+                ]
+                for system in metric.ranking()
+            ]
+            found[metric.label + (" ×100" if percent else "")] = Table(RANKING, rows, RANKING[:1] + RANKING[2:-1])
+        return found
+
+    def show_p(self, difference: Difference) -> str:
+        """Return the corrected p value for people; one that no draw reached is only known not to be greater."""
+        least = 1 / (self.permutations + 1)
+        return show_p(difference.p_holm, bound=difference.p_permutation <= least * (1 + 1e-9))
 
     def _difference_cells(self, difference: Difference | None, percent: bool) -> Sequence[str]:
         if difference is None:
             return "baseline", "", ""
         stars = "" if difference.verdict == "same" else "**" if difference.p_holm < 0.01 else "*"
         value = difference.value * (100 if percent else 1)
-        return f"{value:+.2f}", show_p(difference.p_holm, self.permutations), f"{stars} {difference.verdict}".strip()
+        return f"{value:+.2f}", self.show_p(difference), f"{stars} {difference.verdict}".strip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
@@ -211,7 +226,8 @@ def compare(
     """Score several systems on the same pictures, rank them, and test every pair.
 
     Args:
-        systems: name to captions; every system has the same ids (or, as lists, the same order).
+        systems: name to captions; every system has the same ids (or, as lists, the same order). Where pictures have
+            several captions (a `CaptionSet` with groups), every picture counts with their mean.
         references: as for `evaluate`, and so are ``images``, ``videos``, ``metrics`` and the options.
         resamples: draws of the paired bootstrap and of the permutation test; by default 1,000, and more permutations
             where there are so many pairs that Holm's correction needs them.
@@ -236,10 +252,11 @@ def compare(
         sets = list(aligned.values())
         metrics = [name for name in default_metrics(sets[0]) if all(find_metric(name).takes(each) for each in sets)]
     reports = {
-        name: evaluate(captions, metrics=metrics, progress=progress, **options) for name, captions in aligned.items()
+        name: _by_picture(evaluate(captions, metrics=metrics, progress=progress, **options))
+        for name, captions in aligned.items()
     }
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
-    ids = next(iter(aligned.values())).ids
+    ids = next(iter(reports.values())).captions.ids
     compared: dict[str, MetricComparison] = {}
     failure: CaplensError | None = None
     for name in next(iter(reports.values())).results:
@@ -282,10 +299,13 @@ def _same_rows(
     baseline_name, baseline = next(iter(sets.items()))
     if not len(baseline):
         raise InputError("no captions to compare", where=baseline.source or baseline_name)
+    wanted = rows_by_picture(baseline)
     for name, captions in sets.items():
-        if captions.ids != baseline.ids:
-            captions = sets[name] = _in_order(captions, name, baseline.ids, baseline_name)
-        if captions.references != baseline.references:
+        found = wanted if captions is baseline else rows_by_picture(captions)
+        _refuse_other_pictures(captions.source, name, found, baseline_name, wanted)
+        if list(found) != list(wanted):
+            captions = sets[name] = captions.take([row for key in wanted for row in found[key]])
+        if _references_by_picture(captions) != _references_by_picture(baseline):
             raise InputError(
                 f"systems {baseline_name!r} and {name!r} come with different references",
                 where=captions.source,
@@ -294,19 +314,29 @@ def _same_rows(
     return sets
 
 
-def _in_order(captions: CaptionSet, name: str, ids: Sequence[str], baseline_name: str) -> CaptionSet:
-    """The rows of a system in the order of the baseline's ids, which must be the same ids."""
-    place = {key: row for row, key in enumerate(captions.ids)}
-    missing = [key for key in ids if key not in place]
-    extra = sorted(set(place) - set(ids))
+def _by_picture(report: Report) -> Report:
+    return report if report.captions.groups is None else report.per_picture("mean")
+
+
+def _references_by_picture(captions: CaptionSet) -> list[list[str]] | None:
+    if captions.groups is None or captions.references is None:
+        return captions.references
+    return [captions.references[rows[0]] for rows in rows_by_picture(captions).values()]
+
+
+def _refuse_other_pictures(
+    where: str, name: str, found: Mapping[str, object], baseline_name: str, wanted: Mapping[str, object]
+) -> None:
+    """Say so where a system does not have the same pictures as the baseline."""
+    missing = [key for key in wanted if key not in found]
+    extra = sorted(set(found) - set(wanted))
     if missing or extra:
-        one, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
+        system, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
         raise InputError(
-            f"system {one!r} has no caption for id {key!r}, which {other!r} has",
-            where=captions.source,
+            f"system {system!r} has no caption for id {key!r}, which {other!r} has",
+            where=where,
             remedy=f"compare systems on the same pictures ({len(missing) + len(extra)} ids differ)",
         )
-    return captions.take([place[key] for key in ids])
 
 
 def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draws) -> MetricComparison:
@@ -356,6 +386,7 @@ def _compare_one(results: Mapping[str, Result], ids: Sequence[str], draws: _Draw
         tests.append(PairTest(names[better], names[worse], gap, p_values[key], corrected[key]))
     return MetricComparison(
         name=first.name,
+        label=metric.label,
         signature=first.signature,
         shown_as_percent=metric.shown_as_percent,
         higher_is_better=metric.higher_is_better,

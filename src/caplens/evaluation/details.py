@@ -36,15 +36,15 @@ def apply_verdict_rules(details: Details) -> Details:
         words.append(word)
     seen: list[Region] = [
         {**region, "status": "partly", "note": "named, with little weight"}
-        if place in named and region.get("status") == "missing"
+        if index in named and region.get("status") == "missing"
         else region
-        for place, region in enumerate(regions)
+        for index, region in enumerate(regions)
     ]
-    made: Details = {**details, "words": words, "regions": seen}
+    judged: Details = {**details, "words": words, "regions": seen}
     if _all_wrong(words):
-        made |= _nothing_mentioned(seen, details.get("missing", []))
-    made.pop("cosine", None)  # it is in the scores, and says nothing by itself
-    return made
+        judged |= _nothing_mentioned(seen, details.get("missing", []))
+    judged.pop("cosine", None)  # it is in the scores, and says nothing by itself
+    return judged
 
 
 def _all_wrong(words: list[Word]) -> bool:
@@ -56,11 +56,11 @@ def _nothing_mentioned(regions: list[Region], missing: list[Missing]) -> Details
     """Regions and what is left out, where no word of the caption fits."""
     seen: list[Region] = []
     left_out: dict[str, Missing] = {}
-    for place, region in enumerate(regions):
+    for index, region in enumerate(regions):
         if region.get("status") == "mentioned":
             region = {**region, "status": "missing", "note": "no word of the caption fits"}
             if "label" in region:
-                left_out.setdefault(region["label"], {"text": region["label"], "regions": []})["regions"].append(place)
+                left_out.setdefault(region["label"], {"text": region["label"], "regions": []})["regions"].append(index)
         seen.append(region)
     return {"regions": seen, "missing": [*missing, *left_out.values()]}
 

@@ -22,6 +22,7 @@ def evaluate(
     ids: Sequence[Any] | None = None,
     metrics: str | Sequence[str | Metric] | None = None,
     *,
+    groups: Sequence[Any] | Mapping[Any, Any] | None = None,
     progress: Progress = silent,
     strict: bool = False,
     **options: Any,
@@ -36,6 +37,8 @@ def evaluate(
         metrics: names (``caplens.list_metrics()``), groups (``classical``, ``picture``, ``learned``, ``all``), files
             (``./mine.py:Mine``) or metrics made by ``caplens.load_metric``; by default the quick ones that look at
             everything given.
+        groups: where a picture has several captions, the id of its picture for every caption; mappings of references
+            and images then go by the picture, and the report has `several` and `per_picture`.
         strict: raise at the first picture that cannot be read instead of scoring it NaN.
         options: passed to every metric that takes them, such as ``idf=`` or ``encoder=``.
 
@@ -47,11 +50,11 @@ def evaluate(
     1.0
     """
     if isinstance(candidates, CaptionSet):
-        if any(column is not None for column in (references, images, videos, ids)):
+        if any(column is not None for column in (references, images, videos, ids, groups)):
             raise InputError("a CaptionSet came with extra columns", remedy="put them into the CaptionSet")
         captions = candidates
     else:
-        captions = CaptionSet.of(candidates, references, images, videos, ids)
+        captions = CaptionSet.of(candidates, references, images, videos, ids, groups=groups)
     return score_captions(Workspace(captions, progress, strict), metrics, options)
 
 

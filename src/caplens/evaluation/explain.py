@@ -23,7 +23,7 @@ GRAPH_METRIC = "spice"
 
 @dataclass(frozen=True)
 class View:
-    """What the caption was held against, and what came out."""
+    """What the caption was compared with, and what came out."""
 
     name: str
     title: str
@@ -59,8 +59,8 @@ class Explanation:
 
     def wrong_words(self) -> list[str]:
         """Words that some view finds wrong, in the order of the caption."""
-        found = (word for view in self.views for word in view.details.get("words", []))
-        return list(dict.fromkeys(word["text"] for word in found if word.get("status") == "wrong"))
+        words = (word for view in self.views for word in view.details.get("words", []))
+        return list(dict.fromkeys(word["text"] for word in words if word.get("status") == "wrong"))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
@@ -98,7 +98,7 @@ def explain(
     cited = [text for text in references or () if text.strip()]
     if image is None and not cited:
         raise InputError(
-            "there is nothing to hold the caption against",
+            "there is nothing to compare the caption with",
             remedy="give its picture (image=, PICTURE) or references (references=, --reference TEXT)",
         )
     views: list[View] = []
@@ -124,7 +124,7 @@ def _by_picture(work: Workspace, options: dict[str, Any]) -> View:
     result = score_captions(work, PICTURE_METRIC, options)[PICTURE_METRIC]
     details = apply_verdict_rules(result.explained(0))
     notes = tuple(note for note in result.notes if note != details.get("note"))  # said once is enough
-    return View("picture", "Held against the picture", details, notes, result.signature)
+    return View("picture", "Compared with the picture", details, notes, result.signature)
 
 
 def _by_references(caption: str, references: list[str]) -> View:
@@ -139,5 +139,5 @@ def _by_references(caption: str, references: list[str]) -> View:
         graph = None
         notes.append(f"scene graphs were left out: {as_caplens_error(error)}")
     [details] = support.explain([caption], [references], [graph])
-    title = f"Held against {len(references)} reference{'' if len(references) == 1 else 's'}"
+    title = f"Compared with {len(references)} reference{'' if len(references) == 1 else 's'}"
     return View("references", title, details, tuple(notes))

@@ -117,31 +117,31 @@ class ReferenceMatcher:
     def _explain(self, caption: Cut, references: list[Cut], graph: Details | None) -> Details:
         support: dict[int, Relation] = {}
         covered = [self._align(caption, reference, support) for reference in references]
-        said = {reference.tokens[place] for reference in references for place in reference.content()}
+        mentioned_tokens = {reference.tokens[position] for reference in references for position in reference.content()}
         every = {token for reference in references for token in reference.tokens}
         content = caption.content()
-        for place in content:
-            token = caption.tokens[place]
+        for position in content:
+            token = caption.tokens[position]
             # The alignment is one to one, so a word that is said twice may have found no partner.
-            found = self._closest(token, {token} & every or said)
-            if found is not None and (place not in support or support[place] > found):
-                support[place] = found
+            relation = self._closest(token, {token} & every or mentioned_tokens)
+            if relation is not None and (position not in support or support[position] > relation):
+                support[position] = relation
         words = _word_entries(caption, content, support)
         missing, total, mentioned = self._missing(caption, references, covered)
         judged = [word for word in words if "status" in word]
-        made: Details = {"words": words, "missing": missing}
+        details: Details = {"words": words, "missing": missing}
         if graph:
-            _use_graph(made, graph)
+            _use_graph(details, graph)
         worth = {"wrong": 0.0, "partly": 0.5}
         right = sum(worth.get(word["status"], 1.0) for word in judged)
         precision = right / len(judged) if judged else None
         recall = mentioned / total if total else None
-        made |= {"precision": precision, "recall": recall, "overall": _mean(precision, recall)}
+        details |= {"precision": precision, "recall": recall, "overall": _mean(precision, recall)}
         if not judged:
-            made["note"] = "no word of the caption says something that could be compared"
+            details["note"] = "no word of the caption says something that could be compared"
         elif not all(map(_is_latin, caption.words)) or not looks_english(" ".join(caption.words)):
-            made["note"] = "only English has synonyms and function words here: other words were compared as they are"
-        return made
+            details["note"] = "only English has synonyms and function words here: other words were compared as they are"
+        return details
 
     def _align(self, caption: Cut, reference: Cut, support: dict[int, Relation]) -> set[int]:
         """Tokens of the reference that the caption covers; better support of the caption's tokens is put down."""
@@ -153,13 +153,13 @@ class ReferenceMatcher:
             if not here or (module and not there):  # a phrase of function words supports nothing
                 continue
             if module == PARAPHRASE and not self._is_paraphrase(
-                [caption.tokens[place] for place in here], [reference.tokens[place] for place in there]
+                [caption.tokens[position] for position in here], [reference.tokens[position] for position in there]
             ):
                 continue
             match = " ".join(reference.tokens[other : other + other_length])
-            for place in here:
-                if place not in support or support[place].rank > module:
-                    support[place] = Relation(module, MODULES[module], match)
+            for position in here:
+                if position not in support or support[position].rank > module:
+                    support[position] = Relation(module, MODULES[module], match)
             covered |= there
         return covered
 
@@ -173,14 +173,14 @@ class ReferenceMatcher:
 
     def _missing(self, caption: Cut, references: list[Cut], covered: list[set[int]]) -> tuple[list[Missing], int, int]:
         """What the references say and the caption does not, by how many say it; and how much they say and it covers."""
-        own = {caption.tokens[place] for place in caption.content()}
+        own = {caption.tokens[position] for position in caption.content()}
         groups: list[tuple[set[str], set[int]]] = []
         total = mentioned = 0
         for number, (reference, places) in enumerate(zip(references, covered, strict=True)):
-            wanted = dict.fromkeys(reference.tokens[place] for place in reference.content())
-            aligned = {reference.tokens[place] for place in places}
-            total += len(wanted)
-            for token in wanted:
+            content = dict.fromkeys(reference.tokens[position] for position in reference.content())
+            aligned = {reference.tokens[position] for position in places}
+            total += len(content)
+            for token in content:
                 if token in aligned or self._closest(token, own) is not None:
                     mentioned += 1
                     continue
@@ -202,8 +202,8 @@ class ReferenceMatcher:
         return missing, total, mentioned
 
     def _closest(self, token: str, others: Iterable[str]) -> Relation | None:
-        found = (self.relation(token, other) for other in sorted(others))
-        return min((relation for relation in found if relation is not None), default=None)
+        relations = (self.relation(token, other) for other in sorted(others))
+        return min((relation for relation in relations if relation is not None), default=None)
 
     def _same(self, token: str, others: set[str]) -> bool:
         """Whether the token names what all of these name: of a synonym, most senses must be shared."""
@@ -225,15 +225,15 @@ class ReferenceMatcher:
             return Relation(MODULES.index("synonym"), "synonym", other, loose=True)
         if self._wordnet is None:
             return None
-        one, two = ("person" if word in PERSONS else word for word in (token, other))
-        first, second = self._wordnet.first(one), self._wordnet.first(two)
+        token_word, other_word = ("person" if word in PERSONS else word for word in (token, other))
+        first, second = self._wordnet.first(token_word), self._wordnet.first(other_word)
         if first is None or second is None:
             return None
-        if first in self._wordnet.synsets(two) or second in self._wordnet.synsets(one):
+        if first in self._wordnet.synsets(other_word) or second in self._wordnet.synsets(token_word):
             return Relation(MODULES.index("synonym"), "synonym", other)
-        if second in self._wordnet.kinds(one):
+        if second in self._wordnet.kinds(token_word):
             return Relation(len(MODULES), "partly", other, "more exact than the references")
-        if first in self._wordnet.kinds(two):
+        if first in self._wordnet.kinds(other_word):
             return Relation(len(MODULES), "partly", other, "more general than the references")
         return None
 
@@ -266,15 +266,15 @@ class ReferenceSupport(LazyDetails):
             rows = self._order[start : start + self.PORTION]
             references = self._captions.references or []
             graphs = self._graphs
-            made = self._support.explain(
-                [self._captions.candidates[place] for place in rows],
-                [references[place] for place in rows],
-                None if graphs is None else [read_details(graphs[place]) for place in rows],
+            explained = self._support.explain(
+                [self._captions.candidates[number] for number in rows],
+                [references[number] for number in rows],
+                None if graphs is None else [read_details(graphs[number]) for number in rows],
             )
-            for place, details in zip(rows, made, strict=True):
+            for number, details in zip(rows, explained, strict=True):
                 details.pop("tuples", None)
                 details.pop("categories", None)
-                self._made[place] = details
+                self._made[number] = details
         return self._made[row]
 
 
@@ -284,16 +284,16 @@ def _cut(texts: Iterable[str]) -> dict[str, Cut]:
     forms = list(dict.fromkeys(word.text for words in tagged for word in words))
     english = dict(zip(forms, map(words_of, prepare(tokenize(forms))), strict=True))
     tokens = {form: english[form] if _is_latin(form) else _foreign_tokens(form) for form in forms}
-    made = {}
+    cuts = {}
     for text, words in zip(distinct, tagged, strict=True):
-        owned = [(token, place) for place, word in enumerate(words) for token in tokens[word.text]]
-        made[text] = Cut(
+        owned = [(token, number) for number, word in enumerate(words) for token in tokens[word.text]]
+        cuts[text] = Cut(
             words=[word.text for word in words],
             judged=[word.semantic and word.text.lower() not in NEVER_WRONG for word in words],
             tokens=[token for token, _ in owned],
-            owner=[place for _, place in owned],
+            owner=[number for _, number in owned],
         )
-    return made
+    return cuts
 
 
 def _is_latin(word: str) -> bool:
@@ -313,11 +313,11 @@ def _foreign_tokens(word: str) -> list[str]:
 def _word_entries(caption: Cut, content: list[int], support: dict[int, Relation]) -> list[Word]:
     entries: list[Word] = [{"text": word} for word in caption.words]
     by_word: dict[int, list[Relation | None]] = {}
-    for place in content:
-        by_word.setdefault(caption.owner[place], []).append(support.get(place))
-    for place, relations in by_word.items():
+    for position in content:
+        by_word.setdefault(caption.owner[position], []).append(support.get(position))
+    for position, relations in by_word.items():
         known = [relation for relation in relations if relation is not None]
-        entry = entries[place]
+        entry = entries[position]
         if not known:
             entry["status"] = "wrong"
             continue
@@ -330,20 +330,20 @@ def _word_entries(caption: Cut, content: list[int], support: dict[int, Relation]
     return entries
 
 
-def _use_graph(made: Details, graph: Details) -> None:
+def _use_graph(details: Details, graph: Details) -> None:
     """Take over SPICE's tuples, what they support, and which attributes are said of something else."""
-    claims = graph.get("tuples", [])
-    made["tuples"] = claims
-    made["categories"] = graph.get("categories", {})
-    right = {tuple(claim["text"]) for claim in claims if claim.get("status") in RIGHT}
+    tuples = graph.get("tuples", [])
+    details["tuples"] = tuples
+    details["categories"] = graph.get("categories", {})
+    right = {tuple(entry["text"]) for entry in tuples if entry.get("status") in RIGHT}
     known = {word for text in right if len(text) == 1 for word in text[0].split("/")}
     elsewhere = {
-        word: claim["text"][0]
-        for claim in claims
-        if len(claim["text"]) == 2 and tuple(claim["text"]) not in right and (claim["text"][0],) in right
-        for word in claim["text"][1].split("/")
+        word: entry["text"][0]
+        for entry in tuples
+        if len(entry["text"]) == 2 and tuple(entry["text"]) not in right and (entry["text"][0],) in right
+        for word in entry["text"][1].split("/")
     }
-    for word in made["words"]:
+    for word in details["words"]:
         text, status = word["text"].lower(), word.get("status")
         if status == "wrong" and text in known:
             word["status"] = "synonym"

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import CaplensWarning, MissingData, as_caplens_error
+from caplens.core.errors import CaplensWarning, InputError, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
+from caplens.evaluation.destinations import log_report
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.resampling import bootstrap_sums, interval
+from caplens.evaluation.several import Pictures, SeveralSummary, Which, chosen_rows, reduce_result
 from caplens.evaluation.tabular import Tabular
 from caplens.metrics import canonical_name
 from caplens.metrics.base import Result
@@ -69,8 +71,11 @@ class Report(Tabular):
     def intervals(self, resamples: int = 1000, seed: int = 12345) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the corpus scores; none for one caption, or for so many that it would take long.
 
-        Above `MANY` captions the interval is narrower than the digits people print.
+        Above `MANY` captions the interval is narrower than the digits people print. Where pictures have several
+        captions, it is pictures that are drawn.
         """
+        if self.captions.groups is not None:
+            return self.per_picture("mean").intervals(resamples, seed)
         if not 1 < len(self.captions) <= MANY:
             return {}
         if (resamples, seed) not in self._intervals:
@@ -98,14 +103,19 @@ class Report(Tabular):
         return {result.name: found[result.name] for result in self if result.name in found}
 
     def table(self) -> Table:
-        """Return one row per metric: score, scale, interval, and how many captions it stands on."""
+        """Return one row per metric: score, scale, interval, and how many captions it stands on.
+
+        Where pictures have several captions, that is the table of `several`.
+        """
+        if self.captions.groups is not None:
+            return self.several().table()
         intervals = self.intervals()
         rows = []
         for result in self:
             percent, bounds = result.metric.shown_as_percent, intervals.get(result.name)
             rows.append(
                 [
-                    result.name,
+                    result.metric.label,
                     show_number(result.score, percent),
                     "×100" if percent else "",
                     "" if bounds is None else show_interval(bounds, percent),
@@ -113,6 +123,49 @@ class Report(Tabular):
                 ]
             )
         return Table(("metric", "score", "scale", "95 % interval", "captions"), rows, SCORE_NUMBERS)
+
+    def per_picture(self, which: Which = "mean", choose_by: str | None = None) -> Report:
+        """Return a report with one row per picture, where pictures have several captions (`groups`).
+
+        Args:
+            which: ``mean`` over a picture's captions, the ``first`` of them, the ``best`` that a metric without
+                references chooses, or the ``oracle``: for every metric the caption that it scores highest itself.
+            choose_by: the metric that chooses the best; by default the first of this report without references.
+        """
+        pictures = Pictures.of(self.captions)
+        chooser = self._chooser(choose_by) if which == "best" else None
+        if which == "best" and chooser is None:
+            raise MissingData("nothing can choose the best caption: add a metric without references, such as clip-s")
+        rows = pictures.first() if chooser is None else chosen_rows(chooser, pictures, "best", chooser)
+        reduced = Report(self.captions.take(rows.tolist()).named(pictures.names))
+        reduced.errors.update(self.errors)
+        reduced.pictures = self.pictures
+        for result in self:
+            reduced.add(reduce_result(result, pictures, which, chooser))
+        return reduced
+
+    def several(self, choose_by: str | None = None) -> SeveralSummary:
+        """Return mean, first, best and oracle of every metric, where pictures have several captions."""
+        chooser = self._chooser(choose_by)
+        ways: tuple[Which, ...] = (
+            ("mean", "first", "oracle") if chooser is None else ("mean", "first", "best", "oracle")
+        )
+        reports = {which: self.per_picture(which, choose_by) for which in ways}
+        return SeveralSummary(
+            pictures=len(reports["mean"].captions),
+            captions=len(self.captions),
+            chosen_by=None if chooser is None else chooser.name,
+            results={which: report.results for which, report in reports.items()},
+            intervals=reports["mean"].intervals(),
+        )
+
+    def _chooser(self, name: str | None) -> Result | None:
+        if name is not None and canonical_name(name) not in self.results:
+            raise InputError(f"{name} was not computed, so it cannot choose", remedy="add it to the metrics")
+        if name is not None:
+            return self[name]
+        looking = (result for result in self if result.metric.needs and "references" not in result.metric.needs)
+        return next(looking, None)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values; NaN becomes None so that any json reader takes it."""
@@ -122,7 +175,7 @@ class Report(Tabular):
                 entry["details"] = list(entry["details"])
         return everything
 
-    def contents(self) -> dict[str, Any]:
+    def contents(self, choose_by: str | None = None) -> dict[str, Any]:
         """What `to_dict` has, for writing: details are worked out as they are read, and need not be held together."""
         intervals = self.intervals()
         return {
@@ -141,6 +194,11 @@ class Report(Tabular):
                 for result in self
             },
             "errors": dict(self.errors),
+            **(
+                {}
+                if self.captions.groups is None
+                else {"groups": self.captions.groups, "several": self.several(choose_by).to_dict()}
+            ),
         }
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
@@ -153,13 +211,25 @@ class Report(Tabular):
         """One row per caption: id, candidate, and a column per metric."""
         pandas = require("pandas", purpose="to_pandas")
         # As objects: a data frame's own text type refuses half characters, which captions may hold.
-        texts = {"id": self.captions.ids, "candidate": self.captions.candidates}
+        pictures = {} if self.captions.groups is None else {"image_id": self.captions.groups}
+        texts = {"id": self.captions.ids, **pictures, "candidate": self.captions.candidates}
         columns = {name: pandas.Series(column, dtype=object) for name, column in texts.items()}
         return pandas.DataFrame({**columns, **{result.name: result.scores for result in self}})
 
     def to_html(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write one self-contained page."""
         write_atomically(path, render_page(self, title or Path(path).stem))
+
+    def log_to(self, destination: str, *, prefix: str = "", step: int | None = None, **options: Any) -> Any:
+        """Log scores, signatures, the captions and the page to "wandb", "mlflow" or "tensorboard".
+
+        Args:
+            destination: the tool; wandb and mlflow log to the run under way, or to one of its own.
+            prefix: put before every name, such as ``"validation/"``.
+            step: the step of the training that was judged.
+            options: of `wandb.init` or `mlflow.start_run`; for tensorboard, ``folder``.
+        """
+        return log_report(destination, self, prefix, step, **options)
 
 
 def _plain(value: float) -> float | None:

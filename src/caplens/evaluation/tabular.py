@@ -14,7 +14,11 @@ class Tabular(ABC):
 
     @abstractmethod
     def table(self) -> Table:
-        """Return what the terminal shows."""
+        """Return all of it as one table."""
+
+    def tables(self) -> dict[str, Table]:
+        """Return what a terminal shows, table by table under their titles: 80 columns are not wide."""
+        return {"": self.table()}
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the table as csv, and write it where a path is given; `to_latex` and `to_markdown` likewise."""

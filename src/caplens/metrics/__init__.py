@@ -112,7 +112,7 @@ def _from_file(name: str) -> type[Metric]:
     file = _METRIC_FILE.fullmatch(name)
     if file is None:
         raise InputError(f"no metric is called {name!r}", remedy="a file's metric is written ./my_metric.py:MyMetric")
-    path, wanted = file["path"], file["metric"]
+    path, class_name = file["path"], file["metric"]
     source = Path(path)
     if not source.is_file():
         raise InputError("there is no such file", where=path, remedy="write -m ./my_metric.py:MyMetric")
@@ -125,19 +125,19 @@ def _from_file(name: str) -> type[Metric]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InputError(f"cannot be imported ({type(error).__name__}: {error})", where=path) from error
-    found = {
+    metrics = {
         key: value
         for key, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, Metric) and value.__module__ == spec.name
     }
-    if wanted in found:
-        return found[wanted]
-    concrete = {key: value for key, value in found.items() if hasattr(value, "name")}
-    if not wanted and len(concrete) == 1:
+    if class_name in metrics:
+        return metrics[class_name]
+    concrete = {key: value for key, value in metrics.items() if hasattr(value, "name")}
+    if not class_name and len(concrete) == 1:
         return next(iter(concrete.values()))
-    remedy = f"it has: {', '.join(found)}" if found else "a metric is a subclass of caplens.metrics.base.Metric"
+    remedy = f"it has: {', '.join(metrics)}" if metrics else "a metric is a subclass of caplens.metrics.base.Metric"
     raise InputError(
-        f"no metric {wanted!r} in it" if wanted else "it has not exactly one metric", where=path, remedy=remedy
+        f"no metric {class_name!r} in it" if class_name else "it has not exactly one metric", where=path, remedy=remedy
     )
 
 
@@ -173,29 +173,29 @@ def load_metrics(
     A metric that cannot be made, for want of data or by a bug, is left out and put into `missing` with the reason, or
     raises without it. A value that an option does not take is the user's to mend, and raises.
     """
-    wanted: dict[str, type[Metric]] = {}
+    classes: dict[str, type[Metric]] = {}
     for name in expand_groups(names):
         metric = find_metric(name)
-        wanted[metric.name] = metric
-    taken = set().union(*(metric.options() for metric in wanted.values())) if wanted else set()
+        classes[metric.name] = metric
+    taken = set().union(*(metric.options() for metric in classes.values())) if classes else set()
     unknown = sorted(set(options) - taken)
     if unknown:
         close = difflib.get_close_matches(unknown[0], taken, n=3)
         raise InputError(
-            f"none of {', '.join(wanted)} has an option {unknown[0]!r}",
+            f"none of {', '.join(classes)} has an option {unknown[0]!r}",
             remedy=f"did you mean {' or '.join(close)}?" if close else f"they take: {', '.join(sorted(taken))}",
         )
-    made: list[Metric] = []
-    for name, metric in wanted.items():
+    metrics: list[Metric] = []
+    for name, metric in classes.items():
         try:
-            made.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
+            metrics.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
         except InputError:
             raise
         except Exception as error:
             if missing is None:
                 raise
             missing[name] = as_caplens_error(error)
-    return made
+    return metrics
 
 
 def list_metrics() -> list[dict[str, Any]]:

@@ -39,8 +39,8 @@ class FeatureMLP:
         for weight, bias in self.layers[:-1]:
             values = np.maximum(values @ weight + bias, 0)
         weight, bias = self.layers[-1]
-        made: Floats = (values @ weight + bias)[:, 0]
-        return made
+        logits: Floats = (values @ weight + bias)[:, 0]
+        return logits
 
     def __call__(self, features: Floats) -> Floats:
         """A score between 0 and 1 for each row of features."""
@@ -101,8 +101,8 @@ class FeatureMLP:
 def logistic(values: Floats) -> Floats:
     """1 / (1 + e^−x) without overflow."""
     small = np.exp(-np.abs(values))
-    made: Floats = np.where(values >= 0, 1, small) / (1 + small)
-    return made
+    shares: Floats = np.where(values >= 0, 1, small) / (1 + small)
+    return shares
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,12 @@ class Contributions(LazyDetails):
         values = self.features[row]
         shares = self.network.contributions(values[None])[0]
         named = zip(self.network.features, values.tolist(), shares.tolist(), strict=True)
-        made: list[Contribution] = [{"name": name, "value": value, "share": share} for name, value, share in named]
+        contributions: list[Contribution] = [
+            {"name": name, "value": value, "share": share} for name, value, share in named
+        ]
         usual = float(self.network(self.network.usual[None])[0])
         return {
             "note": f"a usual caption scores {usual:.3f}; the bars say what moves this one away from it, "
             "the numbers are the features",
-            "contributions": sorted(made, key=lambda entry: -abs(entry["share"])),
+            "contributions": sorted(contributions, key=lambda entry: -abs(entry["share"])),
         }

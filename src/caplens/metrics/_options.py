@@ -56,20 +56,20 @@ def text(option: str, value: object) -> str:
     raise _wrong(option, value, "a text")
 
 
-def matching(option: str, value: object, pattern: str, wanted: str) -> str:
+def matching(option: str, value: object, pattern: str, takes: str) -> str:
     """Return a text that looks like the pattern."""
     if isinstance(value, str) and re.fullmatch(pattern, value):
         return value
-    raise _wrong(option, value, wanted)
+    raise _wrong(option, value, takes)
 
 
-def readable(option: str, value: object, read: Callable[[str], object], wanted: str) -> str:
+def readable(option: str, value: object, read: Callable[[str], object], takes: str) -> str:
     """Return a text that `read` understands."""
     if isinstance(value, str):
         with contextlib.suppress(InputError):
             read(value)
             return value
-    raise _wrong(option, value, wanted)
+    raise _wrong(option, value, takes)
 
 
 def encoder(value: Any) -> str | Encoder:
@@ -120,6 +120,6 @@ def _are_texts(values: Iterable[object]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _wrong(option: str, value: object, wanted: str) -> InputError:
+def _wrong(option: str, value: object, takes: str) -> InputError:
     shown = "none" if value is None else repr(value) if isinstance(value, str) else f"{value}"
-    return InputError(f"the option {option} is {shown[:60]}", remedy=f"it takes {wanted}")
+    return InputError(f"the option {option} is {shown[:60]}", remedy=f"it takes {takes}")

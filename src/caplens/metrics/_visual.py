@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
@@ -31,6 +32,7 @@ class VisualMetric(Metric):
         allow_urls: fetch pictures that are given as URLs.
     """
 
+    english_only = True  # unless its encoder says otherwise
     heads: ClassVar[str] = "contrastive"
     """Which of the embedded encoder's projections this metric uses."""
 
@@ -91,9 +93,9 @@ class VisualMetric(Metric):
 
     def distinct_texts(self, work: Workspace, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.int64]]:
         """A vector per distinct text, and the number of every text among them: rating sets repeat theirs."""
-        place: dict[str, int] = {}
-        which = np.array([place.setdefault(text, len(place)) for text in texts], np.int64)
-        return self.text_vectors(work, list(place)), which
+        row_of: dict[str, int] = {}
+        which = np.array([row_of.setdefault(text, len(row_of)) for text in texts], np.int64)
+        return self.text_vectors(work, list(row_of)), which
 
     def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
         """Token vectors per text."""
@@ -104,14 +106,22 @@ class VisualMetric(Metric):
         """Whether CLIP was looked for and not found."""
         return self.encoder == "auto" and self.get_encoder().name.startswith("embedded")
 
+    @property
+    def label(self) -> str:
+        """The paper's metric runs over CLIP; over another encoder, its numbers are others."""
+        return f"{self.name} over embedded" if self.get_encoder().name.startswith("embedded") else self.name
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        return super().language_note(captions) if self.get_encoder().english_only else None
+
     def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
         """What the reader should know about the encoder and the texts it cut."""
         notes = []
         encoder = self.get_encoder()
         if self.fell_back():
             notes.append(
-                f"no CLIP weights are on this machine, so caplens's own encoder ({encoder.identity}) was used: the "
-                "numbers do not compare with published ones; encoder='embedded' says that this is meant"
+                "no CLIP weights are on this machine, so caplens's own encoder was used: the numbers do not compare "
+                "with published ones (--encoder embedded, encoder='embedded': this is meant)"
             )
         cut = encoder.truncated(texts)
         if cut:

@@ -1,4 +1,4 @@
-"""The well_formedness of a caption that caplens, the learned composite, looks at: what only gamed captions lack.
+"""The well-formedness of a caption, as the learned metric `caplens-score` sees it: what only gamed captions lack.
 
 Word order, joints between words, repetition and length, held against what people write and against the references.
 """
@@ -23,7 +23,7 @@ from caplens.text.idf import IdfTable
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
 
-# 0 for a caption with good well_formedness, down to −1 for others.
+# 0 for a well-formed caption, down to −1 for others.
 WELL_FORMEDNESS = (
     "word order that people use",
     "words that join the others",
@@ -74,9 +74,9 @@ class WordOrder:
     def _margins(self) -> tuple[Counter[str], Counter[str], int]:
         firsts: Counter[str] = Counter()
         lasts: Counter[str] = Counter()
-        for (one, other), count in self.kinds.items():
-            firsts[one] += count
-            lasts[other] += count
+        for (first, last), count in self.kinds.items():
+            firsts[first] += count
+            lasts[last] += count
         return firsts, lasts, self.kinds.total()
 
     def usual(self, words: Sequence[str], near: Set[tuple[str, ...]]) -> float:
@@ -86,9 +86,9 @@ class WordOrder:
             return USUAL_ORDER
         return sum((pair in self.known or pair in near) + self.rarity(*pair) for pair in pairs) / len(pairs)
 
-    def rarity(self, one: str, other: str) -> float:
+    def rarity(self, word: str, next_word: str) -> float:
         """0, or for kinds of words that people put together more rarely than chance would, its logarithm."""
-        pair = kind(one), kind(other)
+        pair = kind(word), kind(next_word)
         firsts, lasts, total = self._margins
         by_chance = firsts[pair[0]] * lasts[pair[1]] / total
         return max(RAREST, min(0.0, math.log((self.kinds[pair] + 0.5) / (by_chance + 0.5))))
@@ -107,8 +107,8 @@ class WordOrder:
 
     def _behind_one_joint(self, words: Sequence[str], near: Set[tuple[str, ...]]) -> float:
         """Telling words that the same function words join, twice in a row or more."""
-        telling = [place for place, word in enumerate(words) if word not in STOP_WORDS]
-        steps = [tuple(words[one : other + 1]) for one, other in itertools.pairwise(telling)]
+        telling = [position for position, word in enumerate(words) if word not in STOP_WORDS]
+        steps = [tuple(words[start : end + 1]) for start, end in itertools.pairwise(telling)]
         joints = ((step[1:-1], step in self.known or step in near) for step in steps)
         runs = ((joint, known, len(list(run))) for (joint, known), run in itertools.groupby(joints))
         unusual = sum(length for joint, known, length in runs if joint and not known and length > 1)
@@ -146,16 +146,16 @@ def well_formedness(work: Workspace) -> Floats:
     words = {text: line.split() for text, line in zip(texts, tokenize(texts), strict=True)}
     telling = {text: [word for word in tokens if word not in STOP_WORDS] for text, tokens in words.items()}
     again = {text: len(tokens) - len(set(tokens)) for text, tokens in telling.items()}
-    order, made = WordOrder.load(), np.zeros((len(work.captions), len(WELL_FORMEDNESS)))
+    order, features = WordOrder.load(), np.zeros((len(work.captions), len(WELL_FORMEDNESS)))
     for row, (candidate, each) in enumerate(zip(work.captions.candidates, references, strict=True)):
         own = words[candidate]
         if not own:  # no caption at all
-            made[row] = -np.inf
+            features[row] = -np.inf
             continue
         near = {row for text in each for row in rows_of(words[text])}
         repeated = max(0, again[candidate] - max(again[text] for text in each)) / max(1, len(telling[candidate]))
         longest = max(len(words[text]) for text in each)
         longer = math.log(len(own) / max(1, longest)) - LONGER
-        made[row] = order.usual(own, near) - USUAL_ORDER, -order.listed(own, near), -repeated, -longer
-    # From good to bad well_formedness within a small step; worse than bad is not punished more.
-    return np.asarray(np.clip(made / STEPS, -1, 0))
+        features[row] = order.usual(own, near) - USUAL_ORDER, -order.listed(own, near), -repeated, -longer
+    # From well-formed to not within a small step; worse than bad is not punished more.
+    return np.asarray(np.clip(features / STEPS, -1, 0))

@@ -18,12 +18,12 @@ import numpy as np
 
 from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
-from caplens.core.errors import CaplensWarning, MissingData
+from caplens.core.errors import MetricNote, MissingData
 from caplens.core.signature import Signature
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage.identity import Identity
-from caplens.text.language import foreign_note
+from caplens.text.language import foreign_note, unsegmented_note
 
 Need = Literal["references", "image", "video"]
 Resources = Mapping[str, str | Identity]
@@ -101,6 +101,19 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
+    @property
+    def label(self) -> str:
+        """What tables call it: its name, and what it ran over where that is not what the name stands for."""
+        return self.name
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        """Return what the reader should know where it does not understand the captions' language, or its words."""
+        if self.english_only:
+            return foreign_note(captions.candidates)
+        if isinstance(getattr(self, "tokenizer", None), str):  # a callable may know what words are
+            return unsegmented_note(captions.candidates)
+        return None
+
     @classmethod
     def takes(cls, captions: CaptionSet) -> bool:
         """Say whether these captions come with all the columns that it needs."""
@@ -162,11 +175,11 @@ class Metric(ABC):
         self.check(work.captions)
         statistics = self.statistics(work)
         rows, failures = _finite_rows(statistics, len(work.captions))
-        foreign = foreign_note(work.captions.candidates) if self.english_only else None
+        foreign = self.language_note(work.captions)
         notes = statistics.notes if foreign is None else (*statistics.notes, foreign)
         if not work.quiet:
             for note in notes:
-                warnings.warn(f"{self.name}: {note}", CaplensWarning, stacklevel=2)
+                warnings.warn(MetricNote(self.name, note), stacklevel=2)
         scores = np.ascontiguousarray(self.scores(rows), dtype=np.float64)
         if scores.shape != (len(rows),):
             raise ValueError(f"scores of shape {scores.shape} for {len(rows)} captions")
@@ -187,16 +200,23 @@ class Metric(ABC):
         )
 
     @classmethod
-    def options(cls) -> frozenset[str]:
-        """Names of the keyword arguments this metric takes; `**options` stands for those of the class above."""
-        names: set[str] = set()
+    def option_defaults(cls) -> dict[str, Any]:
+        """Keyword arguments this metric takes, with their defaults; `**options` stands for those of the class above."""
+        defaults: dict[str, Any] = {}
         for level in cls.__mro__:
             if "__init__" in level.__dict__:
                 parameters = list(inspect.signature(level.__dict__["__init__"]).parameters.values())[1:]
-                names |= {parameter.name for parameter in parameters if parameter.kind not in _REST}
+                for parameter in parameters:
+                    if parameter.kind not in _REST:
+                        defaults.setdefault(parameter.name, parameter.default)
                 if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
                     break
-        return frozenset(names)
+        return defaults
+
+    @classmethod
+    def options(cls) -> frozenset[str]:
+        """Names of the keyword arguments this metric takes."""
+        return frozenset(cls.option_defaults())
 
 
 def _finite_rows(statistics: Statistics, captions: int) -> tuple[Floats, Mapping[int, str]]:

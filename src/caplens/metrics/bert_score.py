@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from caplens.core.errors import InputError
-from caplens.core.types import Floats, narrow_unit
+from caplens.core.types import Floats, Vectors, narrow_unit
 from caplens.core.workspace import Workspace
-from caplens.encoders.bert import Array
 from caplens.encoders.tokens import TokenEncoder, load_token_encoder
 from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
@@ -113,17 +112,17 @@ def _inverse_frequency(encoder: TokenEncoder, references: list[list[str]]) -> di
     texts = [text for each in references for text in each]
     known = dict(zip(distinct := list(dict.fromkeys(texts)), encoder.tokenize(distinct), strict=True))
     seen = Counter(token for text in texts for token in set(known[text]))
-    made = {token: float(np.log((len(texts) + 1) / (count + 1))) for token, count in seen.items()}
-    made[-1] = float(np.log(len(texts) + 1))
-    return made
+    weights = {token: float(np.log((len(texts) + 1) / (count + 1))) for token, count in seen.items()}
+    weights[-1] = float(np.log(len(texts) + 1))
+    return weights
 
 
 def _tokens(
     encoder: TokenEncoder, texts: list[str], layer: int, weight_of: dict[int, float] | None
-) -> list[tuple[Array, Floats]]:
+) -> list[tuple[Vectors, Floats]]:
     """Unit states of every text's tokens and the weight of each token, summing to one (or all zero)."""
     tokens = encoder.tokenize(texts)
-    made: list[tuple[Array, Floats]] = [(np.empty(0, np.float32), np.empty(0))] * len(texts)
+    weighted: list[tuple[Vectors, Floats]] = [(np.empty(0, np.float32), np.empty(0))] * len(texts)
     for rows, ids in encoder.batches(tokens):
         states = narrow_unit(encoder.states(ids, layer))
         for row, state in zip(rows, states, strict=True):
@@ -132,11 +131,13 @@ def _tokens(
             else:
                 weight = np.array([weight_of.get(token, weight_of[-1]) for token in tokens[row]])
             total = weight.sum()
-            made[row] = state, weight / total if total > 0 else np.zeros(len(weight))
-    return made
+            weighted[row] = state, weight / total if total > 0 else np.zeros(len(weight))
+    return weighted
 
 
-def _match(candidate: Array, weight: Floats, reference: Array, reference_weight: Floats) -> tuple[float, float, float]:
+def _match(
+    candidate: Vectors, weight: Floats, reference: Vectors, reference_weight: Floats
+) -> tuple[float, float, float]:
     if not weight.any() or not reference_weight.any():  # an empty side: nothing is right, nothing is found
         return 0.0, 0.0, 0.0
     similar = candidate @ reference.T

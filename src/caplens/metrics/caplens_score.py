@@ -124,16 +124,16 @@ def _load(path: Path, _: str) -> FeatureMLP:
 
 def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
     """The features of `MEANING`, one row per caption; `bank` holds sentence vectors of captions of other pictures."""
-    place = places(work.captions)
-    sentences = load_sentence_encoder(ENCODER).encode(list(place), work.progress).astype(np.float64)
+    row_of = places(work.captions)
+    sentences = load_sentence_encoder(ENCODER).encode(list(row_of), work.progress).astype(np.float64)
     columns = np.zeros((len(work.captions), len(MEANING)))
     for first, vectors in ((0, sentences), (2, in_joint_space(sentences))):
-        columns[:, first], columns[:, first + 1] = to_references(vectors, place, work.captions)
+        columns[:, first], columns[:, first + 1] = to_references(vectors, row_of, work.captions)
     columns[:, 4] = Spice().result(work).scores
-    own = sorted({place[text] for text in work.captions.candidates})
-    usual = np.zeros(len(place))
+    own = sorted({row_of[text] for text in work.captions.candidates})
+    usual = np.zeros(len(row_of))
     usual[own] = usualness(sentences[own], bank)
-    columns[:, 5] = -usual[[place[text] for text in work.captions.candidates]]
+    columns[:, 5] = -usual[[row_of[text] for text in work.captions.candidates]]
     return columns
 
 
@@ -186,5 +186,5 @@ def picture_identity() -> Identity:
 
 def foreseen(features: Floats, coefficients: Floats) -> Floats:
     """The picture's cosine that captions with such features of `MEANING` have on average."""
-    made: Floats = features[:, : len(MEANING)] @ coefficients[:-1] + coefficients[-1]
-    return made
+    cosines: Floats = features[:, : len(MEANING)] @ coefficients[:-1] + coefficients[-1]
+    return cosines

@@ -114,17 +114,17 @@ def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
         tokens, whole, weights = unit(candidate.vectors), unit(candidate.whole), weigh(candidate.ids)
         seen = unit(shown)
         video = unit(seen.mean(axis=0))
-        found = match(tokens, seen, weights, np.full(len(seen), 1 / len(seen)), float(whole @ video))
-        scores[row] = found.score
-        details.append(_detail(found, len(seen)))
+        matched = match(tokens, seen, weights, np.full(len(seen), 1 / len(seen)), float(whole @ video))
+        scores[row] = matched.score
+        details.append(_detail(matched, len(seen)))
         if partners:
             each = [
                 match(tokens, unit(other.vectors), weights, weigh(other.ids), float(whole @ unit(other.whole)))
                 for other in partners
             ]
             # The best reference is chosen for the fine and for the coarse part on its own, as the official code does.
-            best = (max(one.fine for one in each) + max(one.coarse for one in each)) / 2
-            scores[row] = (found.score + best) / 2
+            best = (max(other_match.fine for other_match in each) + max(other_match.coarse for other_match in each)) / 2
+            scores[row] = (matched.score + best) / 2
             details[-1]["references"] = best
     facts = {"media": "video", "decoder": decoder()}
     if metric.frames == "all":
@@ -136,12 +136,12 @@ def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
     return Statistics(scores[:, None], details=details, notes=notes, failures=watched.failures, facts=facts)
 
 
-def _detail(found: Match, frames: int) -> dict[str, Any]:
+def _detail(matched: Match, frames: int) -> dict[str, Any]:
     return {
-        "precision": found.precision,
-        "recall": found.recall,
-        "fine": found.fine,
-        "coarse": found.coarse,
+        "precision": matched.precision,
+        "recall": matched.recall,
+        "fine": matched.fine,
+        "coarse": matched.coarse,
         "frames": frames,
     }
 

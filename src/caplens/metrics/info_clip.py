@@ -60,32 +60,32 @@ class InfoClip(RegionMetric):
 
         encoder, regions, words = self.get_encoder(), self.region_features(work), self.tagged(work)
         texts = unit(self.text_vectors(work, work.captions.candidates))
-        pieces = [tokenize_words(encoder, [word.text for word in found]) for found in words]
+        pieces = [tokenize_words(encoder, [word.text for word in tagged]) for tagged in words]
         table = token_table(self.embedder(work), [text.ids for text in pieces])
         lone = unit(table.vectors)
-        pictures = [unit(look.vectors) for look in regions.looks]
+        pictures = [unit(picture.vectors) for picture in regions.images]
         return {
-            row: judge_bare(
-                pictures[look],
+            row: score_bare_pair(
+                pictures[picture],
                 texts[row],
-                lone[[table.place[token] for token in pieces[row].ids]],
+                lone[[table.row_of[token] for token in pieces[row].ids]],
                 pieces[row],
                 len(words[row]),
                 encoder.scale,
             )
-            for row, look in enumerate(regions.rows)
-            if look >= 0
+            for row, picture in enumerate(regions.rows)
+            if picture >= 0
         }
 
 
-def judge_bare(
+def score_bare_pair(
     picture: Floats, text: Floats, tokens: Floats, pieces: WordPieces, words: int, scale: float
 ) -> PairScores:
     """One pair, from unit vectors: the picture (whole first, then regions), the caption, its tokens, each alone."""
     from caplens.metrics.infometic.inference import PairScores, sum_by_word
 
     whole, parts = picture[0], picture[1:]
-    inner = [place for place, word in enumerate(pieces.words) if word >= 0]
+    inner = [position for position, word in enumerate(pieces.words) if word >= 0]
     regions, seen = attend(text, np.vstack([parts, np.zeros_like(whole)]), scale)
     alphas = np.zeros(len(pieces.ids))
     alphas[inner], read = attend(whole, tokens[inner], scale)

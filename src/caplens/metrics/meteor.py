@@ -88,7 +88,7 @@ class Meteor(Metric):
         rows, best, long_captions = kernel.score(captions, prepared)
         used = [module for module in MODULES if _has(indexes, module)]
         facts = {"modules": ",".join(used), **_data_fact(kernel), "references": reference_counts(references)}
-        chosen = [texts[place] for texts, place in zip(prepared, best.tolist(), strict=True)]
+        chosen = [texts[number] for texts, number in zip(prepared, best.tolist(), strict=True)]
         return Statistics(
             rows, details=Alignments(indexes, captions, chosen), notes=_notes(used, long_captions), facts=facts
         )
@@ -204,12 +204,12 @@ def _explain(caption_line: str, reference_line: str, alignment: Sequence[tuple[i
     left = dict(enumerate(reference))
     for module, start, length, other, other_length in alignment:
         match = " ".join(reference[other : other + other_length])
-        for place in range(start, start + length):
-            words[place] = {"text": caption[place], "status": MODULES[module]}
+        for position in range(start, start + length):
+            words[position] = {"text": caption[position], "status": MODULES[module]}
             if module:
-                words[place]["match"] = match
-        for place in range(other, other + other_length):
-            del left[place]
+                words[position]["match"] = match
+        for position in range(other, other + other_length):
+            del left[position]
     return {
         "words": words,
         "missing": [{"text": word} for word in left.values() if word not in _FUNCTION_WORDS],

@@ -62,10 +62,10 @@ class MutualInformationDivergence(VisualMetric):
         scores = np.full(len(work.captions), np.nan)
         scores[usable] = pointwise(good_x, good_y, pictures[usable], candidates[usable], self.ridge)
         notes = list(self.notes(work.captions.candidates))
-        wanted = 10 * (good_x.shape[1] + good_y.shape[1])
-        if len(rows) < wanted:
+        enough = 10 * (good_x.shape[1] + good_y.shape[1])
+        if len(rows) < enough:
             notes.append(
-                f"the Gaussians rest on {len(rows)} pairs of picture and reference; fewer than {wanted} "
+                f"the Gaussians rest on {len(rows)} pairs of picture and reference; fewer than {enough} "
                 f"(ten times the dimension) give rough numbers that do not compare across sets"
             )
         facts = {"references": reference_counts(references), "pairs": str(len(rows))}

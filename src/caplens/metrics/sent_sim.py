@@ -59,8 +59,8 @@ def similarities(work: Workspace, encoder: str | os.PathLike[str]) -> tuple[Floa
 
 
 def _similarities(work: Workspace, encoder: str | os.PathLike[str]) -> tuple[Floats, Floats]:
-    place = places(work.captions)
-    return to_references(load_sentence_encoder(encoder).encode(list(place), work.progress), place, work.captions)
+    row_of = places(work.captions)
+    return to_references(load_sentence_encoder(encoder).encode(list(row_of), work.progress), row_of, work.captions)
 
 
 def places(captions: CaptionSet) -> dict[str, int]:
@@ -70,14 +70,14 @@ def places(captions: CaptionSet) -> dict[str, int]:
 
 
 def to_references(
-    vectors: NDArray[np.floating], place: Mapping[str, int], captions: CaptionSet
+    vectors: NDArray[np.floating], row_of: Mapping[str, int], captions: CaptionSet
 ) -> tuple[Floats, Floats]:
     """Per caption the cosine to its nearest reference and to all together; unit vectors of texts at their places."""
     vectors = vectors.astype(np.float64)
     nearest, centroid = np.empty(len(captions)), np.empty(len(captions))
     for row, (candidate, each) in enumerate(zip(captions.candidates, captions.references or [], strict=True)):
-        caption = vectors[place[candidate]]
-        against = vectors[[place[text] for text in each]]
+        caption = vectors[row_of[candidate]]
+        against = vectors[[row_of[text] for text in each]]
         nearest[row] = (against @ caption).max()
         middle = against.sum(axis=0)
         # Vectors of opposite direction can cancel; then there is no centre to be close to.

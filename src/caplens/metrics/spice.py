@@ -68,26 +68,26 @@ class Spice(Metric):
         self.jar = None if jar is None else options.path("jar", jar, "path of spice-1.0.jar")
         self.timeout = options.number("timeout", timeout, low=0, above=True)
         self.memory = options.matching("memory", memory, r"[1-9][0-9]*[kKmMgG]", "an amount of memory such as 8G")
-        self._claims: tuple[Resources, PropositionStore] | None = None
+        self._store: tuple[Resources, PropositionStore] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_claims": None}  # a copy finds its parser again
+        return {**vars(self), "_store": None}  # a copy finds its parser again
 
-    def claims(self) -> PropositionStore:
+    def proposition_store(self) -> PropositionStore:
         """The parser with what it has parsed so far, found at the first call and when its files have changed."""
         resources = self.resources()
-        if self._claims is None or self._claims[0] != resources:
+        if self._store is None or self._store[0] != resources:
             check("msgpack", purpose="SPICE")
             named = [name for name in (os.fspath(self.parser), WORDNET) if name in weights.models()]
             weights.check(*named, purpose="SPICE")
             parser, wordnet = weights.require(self.parser), weights.require(WORDNET)
-            self._claims = resources, PropositionStore(parser, wordnet, Identity.of(resources).digest)
-        return self._claims[1]
+            self._store = resources, PropositionStore(parser, wordnet, Identity.of(resources).digest)
+        return self._store[1]
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         if self.backend == "java":
             return (("backend", "java"),)
-        return (("parser", os.path.basename(os.fspath(self.parser))), ("rules", self.claims().fingerprint))
+        return (("parser", os.path.basename(os.fspath(self.parser))), ("rules", self.proposition_store().fingerprint))
 
     def resources(self) -> Resources:
         if self.backend == "caplens":
@@ -123,12 +123,12 @@ class Spice(Metric):
     def _score(
         self, candidates: list[str], references: list[tuple[str, ...]], work: Workspace
     ) -> tuple[list[float], list[Details]]:
-        claims = self.claims()
-        parsed = claims.of(
+        store = self.proposition_store()
+        parsed = store.of(
             [*candidates, *(text for texts in references for text in texts)],
             lambda done, total: work.progress("parsing captions", done, total),
         )
-        synsets = claims.wordnet.synsets
+        synsets = store.wordnet.synsets
         graphs: dict[tuple[str, ...], list[Claim]] = {}
 
         def graph(texts: tuple[str, ...]) -> list[Claim]:
@@ -139,19 +139,19 @@ class Spice(Metric):
         scores, details = [], []
         for candidate, texts in zip(candidates, references, strict=True):
             mine, theirs = graph((candidate,)), graph(texts)
-            found = matches(mine, theirs)
-            scores.append(f_score(sum(found), len(mine), len(theirs)) or 0.0)
-            details.append(_details(mine, theirs, found))
+            matched = matches(mine, theirs)
+            scores.append(f_score(sum(matched), len(mine), len(theirs)) or 0.0)
+            details.append(_details(mine, theirs, matched))
         return scores, details
 
 
-def f_score(matched: int, claimed: int, wanted: int) -> float | None:
+def f_score(matched: int, in_caption: int, in_references: int) -> float | None:
     """F1 of precision and recall; None where the references claim nothing.
 
     >>> f_score(2, 4, 6)
     0.4
     """
-    return 2 * matched / (claimed + wanted) if wanted else None
+    return 2 * matched / (in_caption + in_references) if in_references else None
 
 
 def categories(claim: Claim) -> list[str]:
@@ -162,9 +162,9 @@ def categories(claim: Claim) -> list[str]:
     return [kind, *(name for name, words in ADJECTIVES.items() if not words.isdisjoint(claim.concepts[1].words))]
 
 
-def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> Details:
+def _details(mine: list[Claim], theirs: list[Claim], matched_flags: list[bool]) -> Details:
     counts = {name: [0, 0, 0] for name in CATEGORIES}
-    for claim, matched in zip(mine, found, strict=True):
+    for claim, matched in zip(mine, matched_flags, strict=True):
         for name in categories(claim):
             counts[name][0] += matched
             counts[name][1] += 1
@@ -175,7 +175,7 @@ def _details(mine: list[Claim], theirs: list[Claim], found: list[bool]) -> Detai
     return {
         "tuples": [
             {"text": claim.text, "status": "right" if matched else "wrong", "kind": KINDS[len(claim.concepts)]}
-            for claim, matched in zip(mine, found, strict=True)
+            for claim, matched in zip(mine, matched_flags, strict=True)
         ],
         "missing": [
             {"text": str(claim.concepts[0])}

@@ -53,7 +53,7 @@ class Wmd(Metric):
         vectors = load_vectors(self.vectors)
         references = work.captions.references or []
         texts = list(dict.fromkeys([*work.captions.candidates, *(text for each in references for text in each)]))
-        place = {text: number for number, text in enumerate(texts)}
+        row_of = {text: number for number, text in enumerate(texts)}
         words = [[word for word in tokens if word not in STOP_WORDS] for tokens in self._tokens(texts)]
         vocabulary = sorted({word for each in words for word in each})
         rows = vectors.rows(vocabulary)
@@ -61,7 +61,7 @@ class Wmd(Metric):
         known = {word: number for number, word in enumerate(with_vector)}
         bags = [Counter(known[word] for word in each if word in known) for each in words]
         flat = [sorted(islice(bag.items(), LONGEST)) for bag in bags]
-        candidates = np.array([place[text] for text in work.captions.candidates], dtype=np.int64)
+        candidates = np.array([row_of[text] for text in work.captions.candidates], dtype=np.int64)
         distances = wmd_nearest(
             vectors=vectors.unit(rows[rows >= 0]),
             starts=_starts([len(bag) for bag in flat]),
@@ -69,7 +69,7 @@ class Wmd(Metric):
             counts=np.array([count for bag in flat for _, count in bag], dtype=np.int64),
             candidates=candidates,
             pair_starts=_starts([len(each) for each in references]),
-            references=np.array([place[text] for each in references for text in each], dtype=np.int64),
+            references=np.array([row_of[text] for each in references for text in each], dtype=np.int64),
         )
         details: list[dict[str, Any]] = [
             {"distance": float(distance), "unknown": [word for word in words[row] if word not in known]}

@@ -22,6 +22,7 @@ struct Rule {
 
 // A rule that is still open this far after its last match is given up: else long runs without a blank take n² steps.
 constexpr size_t kLookahead = 1024;
+constexpr size_t kNextLine = 64;  // bytes of the next line that are looked at: a word that opens a sentence, a number
 constexpr uint8_t kEnd = kStride - 1;  // the class after the last unit: no rule goes on there
 
 uint8_t class_of(char32_t unit) { return kClass[kBlock[unit >> 8] << 8 | (unit & 0xFF)]; }
@@ -43,19 +44,6 @@ size_t split(const Rule& rule, const uint8_t* classes, size_t begin, size_t end,
         if (context & kAccepting) best = at + 1;
     }
     return best;
-}
-
-// A caption is one line of many, and "U." at its end is "U" when the next line opens a sentence. The next line is not
-// known here, so it is taken to be written like this one: "A" after a caption that starts with a capital, else nothing.
-void append_next_line(std::string_view caption, std::vector<uint8_t>& classes) {
-    const auto letter =
-        std::find_if(caption.begin(), caption.end(), [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
-    classes.push_back(class_of('\n'));
-    if (letter != caption.end() && *letter <= 'Z') {
-        classes.push_back(class_of('A'));
-        classes.push_back(class_of('\n'));
-    }
-    classes.push_back(kEnd);
 }
 
 bool is_ascii(std::string_view text) {
@@ -98,14 +86,32 @@ void PtbTokenizer::read_utf8(std::string_view text) {
     offsets_.push_back(text.size());
 }
 
-void PtbTokenizer::tokenize(std::string_view utf8, std::vector<std::string_view>& tokens) {
+// A caption is one line of many, and "U." at its end is "U" when the next line opens a sentence. Where the next line is
+// not known, it is taken to be written like this one: "A" after a caption that starts with a capital, else nothing.
+void PtbTokenizer::append_next_line(std::string_view caption, std::optional<std::string_view> rest) {
+    if (!rest) {
+        const auto letter =
+            std::find_if(caption.begin(), caption.end(), [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; });
+        rest = letter != caption.end() && *letter <= 'Z' ? "\nA\n" : "\n";
+    }
+    const std::string_view seen = rest->substr(0, kNextLine);
+    for (size_t at = 0; at < seen.size();) {
+        const auto [point, size] = ptb::decode(seen.substr(at));
+        classes_.push_back(class_of(point < 0x10000 ? point : 0xD800));
+        at += size;
+    }
+    classes_.push_back(kEnd);
+}
+
+void PtbTokenizer::tokenize(std::string_view utf8, std::vector<std::string_view>& tokens,
+                            std::optional<std::string_view> rest) {
     tokens.clear();
     written_.clear();
     written_.reserve(utf8.size() * 6);  // the views must stay where they are
     const bool ascii = is_ascii(utf8);
     ascii ? read_ascii(utf8) : read_utf8(utf8);
     const size_t count = classes_.size();
-    append_next_line(utf8, classes_);
+    append_next_line(utf8, rest);
     const uint8_t* const classes = classes_.data();
     const uint8_t space = class_of(' ');
 
@@ -127,7 +133,7 @@ void PtbTokenizer::tokenize(std::string_view utf8, std::vector<std::string_view>
         interrupt_.after(10 + 2 * (at - begin));
         const Rule& rule = kRules[kRule[matched & ~kAccepting]];
         if (rule.head != 0) end = split(rule, classes, begin, end, interrupt_);
-        end -= rule.follow + rule.give_back;
+        end = std::min(end - rule.follow - rule.give_back, count);
 
         switch (rule.action) {
             case Action::skip:

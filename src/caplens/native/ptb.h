@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +17,14 @@ public:
     explicit PtbTokenizer(Interrupt& interrupt) : interrupt_(interrupt) {}
 
     // The kept tokens of ONE caption; views are valid until the next call. Any bytes are accepted.
-    void tokenize(std::string_view utf8, std::vector<std::string_view>& tokens);
+    // `rest` is what follows the caption in its file, from the line break on, for those who want it looked at.
+    void tokenize(std::string_view utf8, std::vector<std::string_view>& tokens,
+                  std::optional<std::string_view> rest = std::nullopt);
 
 private:
     void read_ascii(std::string_view text);
     void read_utf8(std::string_view text);
+    void append_next_line(std::string_view caption, std::optional<std::string_view> rest);
 
     Interrupt& interrupt_;
     std::vector<uint8_t> classes_;   // of each UTF-16 unit

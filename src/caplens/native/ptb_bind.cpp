@@ -1,5 +1,8 @@
 // Python's door to the tokenizer.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
@@ -9,6 +12,13 @@
 namespace nb = nanobind;
 
 namespace caplens {
+
+static void join(const std::vector<std::string_view>& tokens, std::string& joined) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        if (i > 0) joined += ' ';
+        joined += tokens[i];
+    }
+}
 
 // One string per caption, tokens joined by one space. Works in chunks: the GIL is held only to read and make strings.
 static nb::list ptb_tokenize(nb::list captions) {
@@ -31,10 +41,7 @@ static nb::list ptb_tokenize(nb::list captions) {
             nb::gil_scoped_release released;
             for (const std::string_view text : texts) {
                 tokenizer.tokenize(text, tokens);
-                for (size_t i = 0; i < tokens.size(); ++i) {
-                    if (i > 0) joined += ' ';
-                    joined += tokens[i];
-                }
+                join(tokens, joined);
                 ends.push_back(joined.size());
             }
         }
@@ -47,6 +54,25 @@ static nb::list ptb_tokenize(nb::list captions) {
     return results;
 }
 
-void bind_ptb(nb::module_& m) { m.def("ptb_tokenize", &ptb_tokenize, nb::arg("captions")); }
+// One string per line of a file, each line read with the one after it in sight, as the jar reads them.
+static std::vector<std::string> ptb_tokenize_lines(std::string_view file) {
+    nb::gil_scoped_release released;
+    Interrupt interrupt;
+    PtbTokenizer tokenizer(interrupt);
+    std::vector<std::string_view> tokens;
+    std::vector<std::string> results;
+    for (size_t begin = 0; begin <= file.size();) {
+        const size_t end = std::min(file.find('\n', begin), file.size());
+        tokenizer.tokenize(file.substr(begin, end - begin), tokens, file.substr(end));
+        join(tokens, results.emplace_back());
+        begin = end + 1;
+    }
+    return results;
+}
+
+void bind_ptb(nb::module_& m) {
+    m.def("ptb_tokenize", &ptb_tokenize, nb::arg("captions"));
+    m.def("ptb_tokenize_lines", &ptb_tokenize_lines, nb::arg("file"));
+}
 
 }  // namespace caplens

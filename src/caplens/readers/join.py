@@ -113,7 +113,7 @@ class _Collected:
                 f"the same id as in row {self._first[row_id]}",
                 where=row.place,
                 remedy="one caption per id; references go into a file of their own (--references), and several "
-                "captions of one picture are read with several=True",
+                "captions of one picture are read with --several (several=True)",
             )
         self._first[row_id] = len(self.ids) + 1
         self.ids.append(row_id)
@@ -173,7 +173,7 @@ def _captions(rows: Iterable[Row], several: bool) -> Iterator[Row]:
                 "references but no caption to judge" if row.texts is None else "a list, not one caption to judge",
                 where=row.place,
                 remedy="give the captions first and this file with --references"
-                + ("" if row.texts is None else ", or read several captions per picture with several=True"),
+                + ("" if row.texts is None else ", or read several captions per picture with --several (several=True)"),
             )
 
 

@@ -54,14 +54,14 @@ def _rows(source: Source, choice: ColumnChoice) -> Iterator[Row]:
         for name in (columns.image, columns.video)
         if name is not None and isinstance(file, str) and (path := _bytes_inside(schema, name))
     }
-    wanted = [leaf.path for leaf in leaves if _is_wanted(leaf.path, columns, pictures)]
-    texts = [leaf.path for leaf in leaves if leaf.path in wanted and leaf.physical_type == "BYTE_ARRAY"]
-    _check_declared_size(metadata, set(wanted), source)
+    paths = [leaf.path for leaf in leaves if _is_wanted(leaf.path, columns, pictures)]
+    texts = [leaf.path for leaf in leaves if leaf.path in paths and leaf.physical_type == "BYTE_ARRAY"]
+    _check_declared_size(metadata, set(paths), source)
     number = 0
     with ParquetFile(file, read_dictionary=texts, pre_buffer=False) as table:
         for group in range(metadata.num_row_groups):
             row_in_group = 0
-            for batch in table.iter_batches(_ROWS_AT_ONCE, [group], wanted, use_threads=False):
+            for batch in table.iter_batches(_ROWS_AT_ONCE, [group], paths, use_threads=False):
                 for column in batch.columns:
                     total, longest = _text_bytes(column)
                     source.budget.check_field(longest, "one value", f"{source.name}, after row {number}")
@@ -95,7 +95,7 @@ def _is_wanted(path: str, columns: Columns, pictures: dict[str, str]) -> bool:
     return False
 
 
-def _check_declared_size(metadata: Any, wanted: set[str], source: Source) -> None:
+def _check_declared_size(metadata: Any, paths: set[str], source: Source) -> None:
     """Refuse a file that says itself that it is too large, before anything is unpacked."""
     if metadata.num_rows > source.limits.rows:
         raise source.limits.exceeded("rows", f"has {metadata.num_rows:,} rows", source.name)
@@ -103,7 +103,7 @@ def _check_declared_size(metadata: Any, wanted: set[str], source: Source) -> Non
     for group in range(metadata.num_row_groups):
         for position in range(metadata.num_columns):
             column = metadata.row_group(group).column(position)
-            if column.path_in_schema in wanted:
+            if column.path_in_schema in paths:
                 # A repeated value takes almost no room in the file, and four bytes of index once it is read.
                 declared.spend_bytes(column.total_uncompressed_size + 4 * column.num_values)
 

@@ -103,9 +103,9 @@ class JsonStream:
             if second < len(self._text) or not self._more():
                 return first + self._text[second : second + 1] in starts
 
-    def take(self, wanted: str) -> bool:
+    def take(self, character: str) -> bool:
         """Step over the character if it comes next."""
-        if self.peek() != wanted:
+        if self.peek() != character:
             return False
         self._position += 1
         return True
@@ -201,15 +201,15 @@ class JsonStream:
         if self._pieces is None:
             return False
         # A long value is read in ever larger steps: each step decodes it from its start again.
-        wanted = max(1, len(self._text) - self._position)
+        needed = max(1, len(self._text) - self._position)
         added: list[str] = []
-        while wanted > 0:
+        while needed > 0:
             piece = next(self._pieces, None)
             if piece is None:
                 self._pieces = None
                 break
             added.append(piece)
-            wanted -= len(piece)
+            needed -= len(piece)
         passed = self._text[: self._position]
         newlines = passed.count("\n")
         self._column = len(passed) - passed.rfind("\n") - 1 if newlines else self._column + len(passed)

@@ -41,16 +41,16 @@ def bars(scores: Floats, most: int = 26) -> list[Bar]:
     step = WIDTH / bins
     tallest = counts.max()
     drawn = []
-    for place, count in enumerate(counts.tolist()):
+    for number, count in enumerate(counts.tolist()):
         height = 0.0 if not count else max(2.0, HEIGHT * count / tallest)  # a single caption stays visible
         drawn.append(
             Bar(
-                x=round(place * step, 2),
+                x=round(number * step, 2),
                 y=round(HEIGHT - height, 2),
                 width=round(min(step - 1.5, 40), 2),
                 height=round(height, 2),
-                low=float(edges[place]),
-                high=float(edges[place + 1]),
+                low=float(edges[number]),
+                high=float(edges[number + 1]),
                 count=count,
             )
         )

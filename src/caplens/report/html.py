@@ -47,6 +47,8 @@ def render(report: Report, title: str) -> str:
         views=data["views"],
         metrics=_metric_views(report),
         errors=report.errors,
+        several=None if report.captions.groups is None else report.several(),
+        show=show_number,
         histogram_width=WIDTH,
         histogram_height=HEIGHT,
     )
@@ -65,17 +67,21 @@ def fill(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = "".join((TEMPLATES / name).read_text("utf-8") for name in scripts)
+    script = _joined("elements.js", *scripts) if scripts else ""
     page = environment.get_template(template).render(
         version=version("caplens"),
         policy=_policy(script),
-        style="".join((TEMPLATES / name).read_text("utf-8") for name in styles),
+        style=_joined("theme.css", *styles),
         script=script,
         data=_for_script(data or {}),
         **values,
     )
     # Half a character (a lone surrogate) cannot be written as UTF-8; the page shows a question mark.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _joined(*names: str) -> str:
+    return "".join((TEMPLATES / name).read_text("utf-8") for name in names)
 
 
 def _policy(script: str) -> str:
@@ -95,7 +101,7 @@ def _metric_views(report: Report) -> list[dict[str, Any]]:
         finite = result.scores[np.isfinite(result.scores)]
         views.append(
             {
-                "name": result.name,
+                "name": metric.label,
                 "summary": metric.summary,
                 "paper": metric.paper,
                 "score": show_number(result.score, metric.shown_as_percent),
@@ -119,43 +125,43 @@ def _metric_views(report: Report) -> list[dict[str, Any]]:
 def _data(report: Report, rows: list[int]) -> dict[str, Any]:
     """What the page's script works on: columns of the rows that are kept."""
     captions = report.captions
-    place = {row: number for number, row in enumerate(rows)}
-    important = [row for row in extremes(report, EXTREMES) if row in place]
+    position = {row: number for number, row in enumerate(rows)}
+    important = [row for row in extremes(report, EXTREMES) if row in position]
     order = [*important, *rows]
     pictures = thumbnails(captions, rows, order, report.pictures)
     return {
         "ids": [captions.ids[row] for row in rows],
         "captions": [shorten(captions.candidates[row]) for row in rows],
         "references": [shown_references(report, row) for row in rows],
-        "pictures": {str(place[row]): address for row, address in pictures.items()},
+        "pictures": {str(position[row]): address for row, address in pictures.items()},
         "metrics": [
             {
-                "name": result.name,
+                "name": result.metric.label,
                 "percent": result.metric.shown_as_percent,
                 "higherIsBetter": result.metric.higher_is_better,
                 "scores": [_rounded(score) for score in result.scores[rows].tolist()],
-                "failures": {str(place[row]): reason for row, reason in result.failures.items() if row in place},
+                "failures": {str(position[row]): reason for row, reason in result.failures.items() if row in position},
             }
             for result in report
         ],
-        "views": _views(report, order, place),
+        "views": _views(report, order, position),
     }
 
 
-def _views(report: Report, order: list[int], place: dict[int, int]) -> list[dict[str, Any]]:
+def _views(report: Report, order: list[int], position: dict[int, int]) -> list[dict[str, Any]]:
     """What explains the captions: the references, where a metric aligned with them, and every metric that explains."""
     sources: dict[str, Sequence[AnyDetails]] = {}
     if report.captions.references is not None and not ALIGNING.isdisjoint(report.results):
         sources["the references"] = ReferenceSupport(report.captions, order, _graphs(report))
-    sources |= {result.name: result.details for result in report if result.details is not None}
-    return [{"name": name, **_details(details, order, place, len(sources))} for name, details in sources.items()]
+    sources |= {result.metric.label: result.details for result in report if result.details is not None}
+    return [{"name": name, **_details(details, order, position, len(sources))} for name, details in sources.items()]
 
 
 def _graphs(report: Report) -> Sequence[AnyDetails] | None:
     return report["spice"].details if "spice" in report.results else None
 
 
-def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, int], sources: int) -> dict[str, Any]:
+def _details(details: Sequence[AnyDetails], order: list[int], position: dict[int, int], sources: int) -> dict[str, Any]:
     """Position on the page to details, the extremes first, until this source's part of the budget is spent."""
     kept: dict[str, Any] = {}
     left = DETAILS_BUDGET // sources
@@ -168,7 +174,7 @@ def _details(details: Sequence[AnyDetails], order: list[int], place: dict[int, i
             left -= size
             if left < 0:
                 return {"details": kept, "cut": True}
-            kept[str(place[row])] = entry
+            kept[str(position[row])] = entry
     return {"details": kept, "cut": False}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from caplens.core.tables import show_interval, show_number, show_p
+from caplens.core.tables import show_interval, show_number
 from caplens.evaluation.compare import SIGNIFICANT, Comparison, MetricComparison, SystemScore
 from caplens.report.html import fill
 from caplens.report.sample import TEXT_BUDGET, shorten
@@ -47,7 +47,7 @@ def _cell(comparison: Comparison, metric: MetricComparison, system: SystemScore)
     against = "baseline"
     if difference is not None:
         value = difference.value * (100 if metric.shown_as_percent else 1)
-        p = show_p(difference.p_holm, comparison.permutations)
+        p = comparison.show_p(difference)
         against = f"{value:+.2f}, p {p if p[0] in '<≤' else '= ' + p}"
     return {
         "value": system.score if metric.higher_is_better else -system.score,
@@ -69,7 +69,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
     rows = _kept_rows(comparison, scores)
     captions = reports[0].captions
     pictures = thumbnails(captions, rows, rows, reports[-1].pictures)  # the last to look has them still at hand
-    place = {row: number for number, row in enumerate(rows)}
+    position = {row: number for number, row in enumerate(rows)}
     return {
         "systems": list(comparison.systems),
         "ids": [captions.ids[row] for row in rows],
@@ -77,10 +77,10 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "references": [
             [shorten(text) for text in captions.references[row][:5]] if captions.references else [] for row in rows
         ],
-        "pictures": {str(place[row]): address for row, address in pictures.items()},
+        "pictures": {str(position[row]): address for row, address in pictures.items()},
         "metrics": [
             {
-                "name": name,
+                "name": metric.label,
                 "percent": metric.shown_as_percent,
                 "higherIsBetter": metric.higher_is_better,
                 "scores": [[_rounded(value) for value in system[rows].tolist()] for system in scores[name]],
@@ -92,15 +92,15 @@ def _data(comparison: Comparison) -> dict[str, Any]:
 
 def _kept_rows(comparison: Comparison, scores: dict[str, np.ndarray[Any, Any]]) -> list[int]:
     """Return the rows of the hardest pictures and of those that systems differ on, as far as the page has room."""
-    wanted: dict[int, None] = {}
+    worth_showing: dict[int, None] = {}
     for name, metric in comparison.metrics.items():
         table = scores[name] if metric.higher_is_better else -scores[name]
         usable = np.flatnonzero(~np.isnan(table).any(axis=0))
         best, spread = table[:, usable].max(axis=0), np.ptp(table[:, usable], axis=0)
-        wanted |= dict.fromkeys(usable[np.argsort(best, kind="stable")[:HARDEST]].tolist())
-        wanted |= dict.fromkeys(usable[np.argsort(-spread, kind="stable")[:DIFFERENT]].tolist())
+        worth_showing |= dict.fromkeys(usable[np.argsort(best, kind="stable")[:HARDEST]].tolist())
+        worth_showing |= dict.fromkeys(usable[np.argsort(-spread, kind="stable")[:DIFFERENT]].tolist())
     kept, left = [], TEXT_BUDGET
-    for row in wanted:
+    for row in worth_showing:
         left -= sum(len(shorten(report.captions.candidates[row])) for report in comparison.reports.values())
         if left < 0:
             break

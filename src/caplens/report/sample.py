@@ -25,11 +25,11 @@ def extremes(report: Report, count: int) -> Iterator[int]:
     for result in report:
         order = np.argsort(result.scores, kind="stable")  # NaN goes to the end
         orders.append(order[: int(np.isfinite(result.scores).sum())])
-    for place in range(count):
+    for number in range(count):
         for order in orders:
-            if place < len(order):
-                yield int(order[place])
-                yield int(order[-1 - place])
+            if number < len(order):
+                yield int(order[number])
+                yield int(order[-1 - number])
 
 
 def choose_rows(report: Report) -> list[int]:

@@ -84,9 +84,9 @@ class EntryCache(ABC, Generic[V]):
         `make_missing` is called with the keys that are not here, if any, and yields their values in batches, each of
         which is kept as soon as it comes. Keys for which it yields nothing are not in the result.
         """
-        wanted = list(dict.fromkeys(keys))
-        values = self.get(wanted)
-        missing = [key for key in wanted if key not in values]
+        distinct = list(dict.fromkeys(keys))
+        values = self.get(distinct)
+        missing = [key for key in distinct if key not in values]
         if missing:
             for batch in make_missing(missing):
                 self.put(batch)
@@ -95,15 +95,15 @@ class EntryCache(ABC, Generic[V]):
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, V]:
         """Return the values known for these keys."""
-        wanted = list(dict.fromkeys(keys))
+        distinct = list(dict.fromkeys(keys))
         values: dict[bytes, V] = {}
         damaged: list[tuple[bytes]] = []
         now = int(time.time())
 
         def read(connection: sqlite3.Connection) -> None:
             stale: list[tuple[int, bytes]] = []
-            for start in range(0, len(wanted), _KEYS_PER_QUERY):
-                part = wanted[start : start + _KEYS_PER_QUERY]
+            for start in range(0, len(distinct), _KEYS_PER_QUERY):
+                part = distinct[start : start + _KEYS_PER_QUERY]
                 marks = ",".join("?" * len(part))
                 for key, data, sum_, used in connection.execute(
                     f"SELECT key, value, sum, used FROM entries WHERE key IN ({marks})", part
@@ -119,11 +119,11 @@ class EntryCache(ABC, Generic[V]):
             if damaged:
                 connection.executemany("DELETE FROM entries WHERE key=?", damaged)
 
-        if wanted:
+        if distinct:
             self._with(read, None)
         if damaged:
             warnings.warn(
-                f"the cache {self.path} is damaged: {len(damaged):,} of {len(wanted):,} entries are made anew",
+                f"the cache {self.path} is damaged: {len(damaged):,} of {len(distinct):,} entries are made anew",
                 CaplensWarning,
                 stacklevel=2,
             )

@@ -79,8 +79,8 @@ def callable_name(function: Callable[..., Any]) -> str:
     name = _qualified_name(function)
     if _is_named(function):
         return name
-    said = _said(function)
-    return f"{name}@{_mark(function) if said is None else said.text}"
+    declared = _declared_identity(function)
+    return f"{name}@{_mark(function) if declared is None else declared.text}"
 
 
 def _plain(value: object) -> str:
@@ -99,15 +99,15 @@ def _joined(start: str, parts: Sequence[Identity], end: str) -> Identity:
 
 def _named(value: object) -> Identity:
     """Classes and functions by name and code; other objects by what they say of themselves."""
-    said = _said(value)
-    if said is not None:
-        return Identity(f"{_qualified_name(type(value))} {said.text}", said.lasting)
+    declared = _declared_identity(value)
+    if declared is not None:
+        return Identity(f"{_qualified_name(type(value))} {declared.text}", declared.lasting)
     if callable(value) and _is_named(value):
         return Identity(f"{_qualified_name(value)} {_code(value)}")
     return Identity(f"{_qualified_name(value)} {_mark(value)}", lasting=False)
 
 
-def _said(value: object) -> Identity | None:
+def _declared_identity(value: object) -> Identity | None:
     """What an object says it is; a class speaks of its objects, not of itself."""
     own = None if isinstance(value, type) else getattr(value, "identity", None)
     own = own() if callable(own) else own
@@ -138,10 +138,10 @@ def _module_name(value: object) -> str | None:
 
 
 def _resolve(module: object, path: str) -> object:
-    found = module
+    value = module
     for part in path.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _code(value: Any) -> str:

@@ -78,11 +78,11 @@ class _Unusable(Exception):
 
 def locations() -> list[Location]:
     """Return where to look, local folders first."""
-    found = [Location(address, has_pages=False) for address in setting("find-links").split()]
+    listed = [Location(address, has_pages=False) for address in setting("find-links").split()]
     if setting("no-index").lower() not in {"1", "yes", "true", "on"}:
         indexes = [setting("index-url") or PUBLIC_INDEX, *setting("extra-index-url").split()]
-        found += [Location(address, has_pages=True) for address in indexes]
-    return sorted(found, key=lambda location: _local(location.address) is None)
+        listed += [Location(address, has_pages=True) for address in indexes]
+    return sorted(listed, key=lambda location: _local(location.address) is None)
 
 
 def setting(name: str) -> str:

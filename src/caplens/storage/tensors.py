@@ -49,7 +49,7 @@ def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[An
     """
     from safetensors.numpy import save
 
-    data = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, dict(about))
+    data = save({name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}, dict(about))
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     header += b" " * (-len(header) % 8)

@@ -162,12 +162,12 @@ def fetch(name_or_path: str | os.PathLike[str], progress: Progress = silent) -> 
     """
     name = os.fspath(name_or_path)
     if _is_path(name_or_path) or name not in models():
-        found = find(name_or_path)
-        if found is None and not _is_path(name_or_path) and _is_hub_name(name):
-            found = _from_hub(name, offline=False)
-        if found is None:
+        path = find(name_or_path)
+        if path is None and not _is_path(name_or_path) and _is_hub_name(name):
+            path = _from_hub(name, offline=False)
+        if path is None:
             raise _unknown(name)
-        return found
+        return path
     model = models()[name]
     sweep()
     try:
@@ -186,10 +186,10 @@ def require(name_or_path: str | os.PathLike[str], *, purpose: str = "this run") 
     """The same as `find`, for those that cannot run without: what is missing comes with the command that gets it."""
     if not _is_path(name_or_path):
         return require_published(os.fspath(name_or_path), purpose=purpose)
-    found = find(name_or_path)
-    if found is None:
+    path = find(name_or_path)
+    if path is None:
         raise _unknown(os.fspath(name_or_path))
-    return found
+    return path
 
 
 def require_published(name: str, *, purpose: str = "this run") -> Path:
@@ -198,9 +198,9 @@ def require_published(name: str, *, purpose: str = "this run") -> Path:
     damaged = None if model is None else damaged_files(model)
     if model is not None and damaged and not _take_installed(model):
         raise MissingData(_damage(model, damaged))
-    found = find_published(name)
-    if found is not None:
-        return found
+    path = find_published(name)
+    if path is not None:
+        return path
     if model is not None or _is_hub_name(name):
         raise lacking(purpose, [name], fetch_command(name))
     raise _unknown(name)
@@ -250,8 +250,8 @@ def signature_name(name_or_path: str | os.PathLike[str]) -> str:
     name = os.fspath(name_or_path)
     if not _is_path(name_or_path) and name in models():
         return name
-    found = find(name_or_path)
-    return name if found is None else f"{Path(name).name}@{_short_sum(found)}"
+    path = find(name_or_path)
+    return name if path is None else f"{Path(name).name}@{_short_sum(path)}"
 
 
 def _short_sum(path: Path) -> str:
@@ -382,9 +382,9 @@ def _from_hub(name: str, offline: bool) -> Path | None:
     if offline and not optional.available("huggingface_hub"):
         return None
     snapshot_download = optional.require("huggingface_hub:snapshot_download", purpose=f"fetching {name}")
-    wanted = ["*.json", "*.txt", "*.model", "*.safetensors"]
+    patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
     try:
-        return Path(snapshot_download(name, allow_patterns=wanted, local_files_only=offline))
+        return Path(snapshot_download(name, allow_patterns=patterns, local_files_only=offline))
     except Exception as error:  # the hub client raises many kinds
         if offline:
             return None

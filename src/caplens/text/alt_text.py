@@ -57,8 +57,8 @@ def text_problems(text: str, pictures_with_it: int = 1) -> list[Problem]:
     problems = []
     prefix = _PREFIX.match(stripped)
     if prefix:
-        said = prefix.group().strip()
-        problems.append(Problem("redundant-prefix", f"{said!r} can go: readers know that it is a picture", False))
+        opening = prefix.group().strip()
+        problems.append(Problem("redundant-prefix", f"{opening!r} can go: readers know that it is a picture", False))
     if len(stripped) > LONGEST:
         problems.append(Problem("too-long", f"{len(stripped)} characters are hard to listen to", False))
     if pictures_with_it >= MANY_PICTURES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from caplens.text.stopwords import STOP_WORDS
 
@@ -19,6 +19,10 @@ UNTRUSTED = (
 )
 
 _WORD = re.compile(r"[^\W\d_]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]{4}"
+)
+"""Four letters in a row of Thai, Lao, Burmese, Khmer, Japanese or Chinese: segmented words are shorter, mostly."""
 
 
 def looks_english(text: str) -> bool:
@@ -46,14 +50,35 @@ def foreign_note(texts: Sequence[str]) -> str | None:
     """
     if len(texts) == 1:
         return None if looks_english(texts[0]) else UNTRUSTED
-    looked = texts[:: max(1, len(texts) // LOOKED_AT)]
-    share = sum(not looks_english(text) for text in looked) / max(1, len(looked))
+    share = _share(texts, lambda text: not looks_english(text))
     if share < MANY:
         return None
     return (
         f"about {100 * share:.0f} % of the captions do not look English, the only language understood here: "
         "their scores cannot be trusted"
     )
+
+
+def unsegmented_note(texts: Sequence[str]) -> str | None:
+    """What to tell the reader of a score over words where the texts have no spaces between them; None where they have.
+
+    >>> unsegmented_note(["a cat", "a dog"]), (unsegmented_note(["一只猫在垫子上", "a dog"]) or "")[:52]
+    (None, 'about 50 % of the captions are in a script without s')
+    """
+    share = _share(texts, lambda text: _UNSPACED.search(text) is not None)
+    if share < MANY:
+        return None
+    return (
+        f"about {100 * share:.0f} % of the captions are in a script without spaces between words, so a whole phrase "
+        "counts as one word: put spaces between the words of captions and references (jieba and MeCab do that), or "
+        "give a tokenizer in Python (tokenizer=list for characters)"
+    )
+
+
+def _share(texts: Sequence[str], is_so: Callable[[str], bool]) -> float:
+    """Return of how many texts this is so, by looking at some."""
+    looked = texts[:: max(1, len(texts) // LOOKED_AT)]
+    return sum(map(is_so, looked)) / max(1, len(looked))
 
 
 @functools.cache

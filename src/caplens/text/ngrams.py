@@ -99,8 +99,8 @@ class Corpus:
     def repetitions(self, whole_tokens: bool) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """Per pair the sum of log f(w) of CIDEr-R's eq. 6; per candidate its distinct words and all its words."""
         if whole_tokens not in self._repetitions:
-            made = self.candidates.repetitions(self.references.word_runs(whole_tokens))
-            self._repetitions[whole_tokens] = made
+            repetitions = self.candidates.repetitions(self.references.word_runs(whole_tokens))
+            self._repetitions[whole_tokens] = repetitions
         return self._repetitions[whole_tokens]
 
     @property
@@ -120,6 +120,15 @@ def corpus_of(work: Workspace, tokenizer: Tokenizer) -> Corpus:
     def make() -> Corpus:
         captions = work.captions
         references = captions.references if captions.references is not None else [()] * len(captions)
-        return Corpus.of(captions.candidates, references, tokenizer)
+        if captions.groups is None:
+            return Corpus.of(captions.candidates, references, tokenizer)
+        # A picture with several captions is one document of the idf, however many they are.
+        place: dict[tuple[str, ...], int] = {}
+        rows = [
+            place.setdefault((group, *texts), len(place))
+            for group, texts in zip(captions.groups, references, strict=True)
+        ]
+        index = ReferenceIndex([texts for _, *texts in place], tokenizer)
+        return Corpus(index, Candidates(index.kernel, captions.candidates, np.array(rows)))
 
     return work.get_or_compute(("corpus", tokenizer), make)

@@ -21,12 +21,14 @@ def named(nouns: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
     [[0, 2], []]
     """
     folder = weights.find(WORDNET)
-    means = _same_stem if folder is None else _things(folder).means
-    return [[place for place, label in enumerate(labels) if label and means(noun.lower(), label)] for noun in nouns]
+    means = _same_stem if folder is None else _object_labels(folder).means
+    return [
+        [position for position, label in enumerate(labels) if label and means(noun.lower(), label)] for noun in nouns
+    ]
 
 
 @functools.cache
-def _things(folder: Path) -> ObjectLabels:
+def _object_labels(folder: Path) -> ObjectLabels:
     return ObjectLabels(folder)
 
 

@@ -46,10 +46,10 @@ class PropositionStore:
         self, texts: Iterable[str], progress: Callable[[int, int], None] = lambda done, total: None
     ) -> dict[str, tuple[Proposition, ...]]:
         """The propositions of each tokenized text."""
-        wanted = dict.fromkeys(texts)
+        distinct = dict.fromkeys(texts)
         keys = {
             key_of(f"{self.source} {self.fingerprint}", "propositions", text): text
-            for text in wanted
+            for text in distinct
             if text not in self._known
         }
 
@@ -65,7 +65,7 @@ class PropositionStore:
 
         cache = _PropositionCache(cache_folder() / "spice" / "propositions.sqlite")
         self._known.update((keys[key], value) for key, value in cache.get_or_make(keys, parse_missing).items())
-        return {text: self._known[text] for text in wanted}
+        return {text: self._known[text] for text in distinct}
 
     def lemma(self, word: str, tag: str) -> str:
         """Base forms of verbs and plural nouns; all else stays as it is."""

@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
-from caplens.core.types import unit
+from caplens.core.types import Vectors, unit
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
 from caplens.storage.digests import digest, fingerprint
-
-Array = NDArray[np.float32]
 
 FORMAT = 2
 """Part of the cache's name; a change of the layout below counts it up."""
@@ -35,7 +33,7 @@ class WordVectors:
     """What signatures call it: name and sum of the file it was made from."""
     source_sum: str
     """The sha256 of that file."""
-    matrix: Array
+    matrix: Vectors
     _hashes: NDArray[np.uint64]
     """Hash of every word, ascending, with `_rows` beside; a table of hashes needs no 3 million strings in memory."""
     _rows: NDArray[np.int64]
@@ -45,12 +43,12 @@ class WordVectors:
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
         """The row of each word, −1 for a word without a vector."""
-        wanted = np.array([_hash(word.encode("utf-8", "surrogatepass")) for word in words], dtype=np.uint64)
-        position = np.searchsorted(self._hashes, wanted)
+        hashes = np.array([_hash(word.encode("utf-8", "surrogatepass")) for word in words], dtype=np.uint64)
+        position = np.searchsorted(self._hashes, hashes)
         position[position == len(self._hashes)] = 0
-        return np.where(self._hashes[position] == wanted, self._rows[position], -1) if len(wanted) else position
+        return np.where(self._hashes[position] == hashes, self._rows[position], -1) if len(hashes) else position
 
-    def unit(self, rows: NDArray[np.int64]) -> Array:
+    def unit(self, rows: NDArray[np.int64]) -> Vectors:
         """These rows, scaled to length one."""
         return unit(self.matrix[rows]).astype(np.float32)
 
@@ -126,7 +124,7 @@ def _open(source: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(source, "rb")) if source.suffix == ".gz" else source.open("rb")
 
 
-def _blocks(source: Path, stream: IO[bytes]) -> Iterator[tuple[list[bytes], Array]]:
+def _blocks(source: Path, stream: IO[bytes]) -> Iterator[tuple[list[bytes], Vectors]]:
     """Words and vectors, some thousand at a time, whatever the format."""
     first = stream.readline()
     header = first.split()
@@ -137,7 +135,7 @@ def _blocks(source: Path, stream: IO[bytes]) -> Iterator[tuple[list[bytes], Arra
         yield from _text(source, stream, b"" if counted else first)
 
 
-def _binary(source: Path, stream: IO[bytes], rows: int, columns: int) -> Iterator[tuple[list[bytes], Array]]:
+def _binary(source: Path, stream: IO[bytes], rows: int, columns: int) -> Iterator[tuple[list[bytes], Vectors]]:
     """word2vec's own format: word, space, `columns` floats, with or without a newline before the next word."""
     width = 4 * columns
     words: list[bytes] = []
@@ -157,7 +155,7 @@ def _binary(source: Path, stream: IO[bytes], rows: int, columns: int) -> Iterato
             words, vectors = [], bytearray()
 
 
-def _text(source: Path, stream: IO[bytes], first: bytes) -> Iterator[tuple[list[bytes], Array]]:
+def _text(source: Path, stream: IO[bytes], first: bytes) -> Iterator[tuple[list[bytes], Vectors]]:
     """One line per word, numbers separated by spaces; a word may itself hold spaces (GloVe 840B has some)."""
     number = 0 if first else 1
     lines = [first] if first else stream.readlines(1)

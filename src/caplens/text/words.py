@@ -43,8 +43,8 @@ def require_tagger() -> Path:
     """Return the folder of a parser that works here; `MissingData` says what it lacks and how to get that."""
     purpose = "telling nouns and verbs apart"
     require("msgpack", purpose=purpose)
-    found = next((path for name in PARSERS if (path := weights.find(name)) is not None), None)
-    return found or weights.require(PARSERS[0], purpose=purpose)
+    folder = next((path for name in PARSERS if (path := weights.find(name)) is not None), None)
+    return folder or weights.require(PARSERS[0], purpose=purpose)
 
 
 def tagger_lacks() -> str:
@@ -67,13 +67,13 @@ def tag_words(texts: Sequence[str]) -> list[list[Word]]:
         parser = _parser(require_tagger())
     except MissingData:
         return [[Word(word, "", _says(word) and word.lower() not in STOP_WORDS) for word in words] for words in split]
-    made = []
+    tagged = []
     for words, parse in zip(split, parser.parse([_lower(words) for words in split]), strict=True):
         # The parser leaves the end of a very long text alone.
         rest = [Word(word, "", False) for word in words[len(parse.words) :]]
         judged = zip(words, parse.tags, parse.labels, strict=False)
-        made.append([Word(word, tag, _is_semantic(word, tag, label)) for word, tag, label in judged] + rest)
-    return made
+        tagged.append([Word(word, tag, _is_semantic(word, tag, label)) for word, tag, label in judged] + rest)
+    return tagged
 
 
 @functools.cache

@@ -100,10 +100,10 @@ class CaptionerTask(Task):
 
     def _cross_entropy(self, rows: Sequence[int]) -> Step:
         """Every reference of these pictures; a picture is encoded once for all its references."""
-        captions = [(place, words) for place, row in enumerate(rows) for words in self.encoded[row]]
+        captions = [(number, words) for number, row in enumerate(rows) for words in self.encoded[row]]
         captions.sort(key=lambda caption: -len(caption[1]))
         memory = self.model.encode(self.pictures.features[rows].float())
-        memory = memory.select(torch.tensor([place for place, _ in captions]))
+        memory = memory.select(torch.tensor([number for number, _ in captions]))
         inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
         targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions])
         loss = functional.nll_loss(self.model(memory, inputs), targets.data)
@@ -208,6 +208,7 @@ class GridFeatures:
 
     def __init__(self, encoder: Encoder, side: int) -> None:
         self.encoder, self.side = encoder, side
+        self.tower_identity, self.preprocessing = f"{encoder.grid_identity} {side}", encoder.preprocessing
 
     def pixels(self, image: Image) -> Vectors:
         """Return a picture as the encoder takes it."""
@@ -245,13 +246,13 @@ def train(
     pairs = read_pairs(captions)
     start = None if weights is None else Captioner.load(weights)
     image_encoder = load_encoder(encoder)
-    side = config.grid if start is None else start.sight.side
+    side = config.grid if start is None else start.spec.side
     spec = FeatureSpec(encoder, image_encoder.grid_identity, side)
-    if start is not None and start.sight.identity != spec.identity:
+    if start is not None and start.spec.identity != spec.identity:
         raise InputError(
-            f"was trained on {start.sight.identity}, not on {spec.identity}",
+            f"was trained on {start.spec.identity}, not on {spec.identity}",
             where=str(weights),
-            remedy=f"give --encoder {start.sight.encoder}",
+            remedy=f"give --encoder {start.spec.encoder}",
         )
     splits = {"train": pairs.train, "val": pairs.val, "test": pairs.test}
     names = [name for split in splits.values() for name in split]

@@ -224,14 +224,14 @@ class Captioner:
 
     model: AoANet
     vocabulary: Vocabulary
-    sight: FeatureSpec
+    spec: FeatureSpec
     longest: int = 20
 
     def finished(self) -> captioner.Captioner:
         """Return a copy as it is now, which runs without torch."""
         tensors = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.model.state_dict().items()}
         network = CaptionNetwork(self.model.config, {name: tensor.copy() for name, tensor in tensors.items()})
-        return captioner.Captioner(network, self.vocabulary, self.sight, self.longest)
+        return captioner.Captioner(network, self.vocabulary, self.spec, self.longest)
 
     def caption(self, features: Tensor, beam: int = 3) -> list[str]:
         """One caption per picture; features are (pictures, regions, size)."""
@@ -247,4 +247,4 @@ class Captioner:
         saved = captioner.Captioner.load(path)
         model = AoANet(saved.network.config)
         model.load_state_dict({name: torch.from_numpy(tensor) for name, tensor in saved.network.tensors.items()})
-        return cls(model, saved.vocabulary, saved.sight, saved.longest)
+        return cls(model, saved.vocabulary, saved.spec, saved.longest)

@@ -42,11 +42,11 @@ def _checked(given: Mapping[str, Any], kind: type[Config], where: str) -> dict[s
     for name, value in given.items():
         if name not in defaults:
             raise InputError(f"there is no setting {name!r}", where=where, remedy=f"there are: {', '.join(defaults)}")
-        wanted = type(defaults[name])
-        if wanted is float and type(value) is int:
+        value_type = type(defaults[name])
+        if value_type is float and type(value) is int:
             value = float(value)
-        if type(value) is not wanted:
-            raise InputError(f"{name} is {value!r}, which is no {wanted.__name__}", where=where)
+        if type(value) is not value_type:
+            raise InputError(f"{name} is {value!r}, which is no {value_type.__name__}", where=where)
         choices = get_args(hints[name]) if get_origin(hints[name]) is Literal else (value,)
         if value not in choices:
             raise InputError(f"{name} is {value!r}", where=where, remedy=f"choose from {', '.join(choices)}")

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 from torch import nn
 
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.embedded import Backbones
-from caplens.storage.atomic import atomic_path, write_atomically
+from caplens.storage.atomic import write_atomically
+from caplens.storage.tensors import write_tensors
 from caplens.training.contrastive import TrainableHead, recall, symmetric_loss
 from caplens.training.pairs import FrozenEncoder, Pairs, caption_features, picture_features, read_pairs
 from caplens.training.run import TrainingRun
@@ -159,13 +159,12 @@ def fit(
 def save_heads(heads: Mapping[str, TrainableHead], path: Path, name: str, facts: Mapping[str, Any]) -> None:
     """Write heads as float16 safetensors for `caplens.encoders.embedded`."""
     tensors = {
-        f"{side}.{key}": value.half().contiguous()
+        f"{side}.{key}": value.half().numpy()
         for side, head in heads.items()
         for key, value in head.state_dict().items()
     }
     values = {"kind": "embedded heads", "name": name, **facts}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"caplens": json.dumps(values, sort_keys=True)})
+    write_tensors(path, tensors, {"caplens": json.dumps(values, sort_keys=True)})
 
 
 def train(

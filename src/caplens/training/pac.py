@@ -61,9 +61,9 @@ class Generated:
     captions: Vectors | None = None
 
 
-def clip_projections(encoder: ClipEncoder) -> dict[str, nn.Module]:
+def clip_projections(encoder: ClipEncoder) -> dict[str, nn.Linear]:
     """Return copies of CLIP's two final projections, ready to be trained."""
-    copies: dict[str, nn.Module] = {}
+    copies = {}
     for side, layer in (("image", encoder.model.visual_projection), ("text", encoder.model.text_projection)):
         copies[side] = nn.Linear(layer.in_features, layer.out_features, bias=False)
         copies[side].load_state_dict(layer.state_dict())

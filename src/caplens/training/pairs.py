@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,8 @@ from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.base import ahead, length_batches
-from caplens.storage.atomic import atomic_path
+from caplens.storage.identity import Identity
+from caplens.training.features import Arrays, kept_features, pictures_identity
 from caplens.vision.images import open_image
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ PICTURES_AT_ONCE = 4
 class FrozenImageEncoder(Protocol):
     """What turns pictures into features."""
 
+    @property
+    def tower_identity(self) -> str: ...
+    @property
+    def preprocessing(self) -> str: ...
     def pixels(self, image: Image) -> Vectors: ...
     def image_features(self, batch: Vectors) -> Vectors: ...
 
@@ -104,40 +109,40 @@ def _read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     return checked
 
 
+def unchanged(image: Image, name: str) -> Image:
+    """Return the picture as it is."""
+    return image
+
+
 def picture_features(
     frozen: FrozenImageEncoder,
     images: Path,
     names: Sequence[str],
     folder: Path,
     progress: Progress = silent,
-    change: Callable[[Image, str], Image] = lambda image, name: image,
+    change: Callable[[Image, str], Image] = unchanged,
 ) -> Vectors:
     """Return features of pictures, kept in `folder` in pieces: an interrupted run goes on where it was.
 
     `change` may turn an opened picture, known by its name, into another.
     """
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
 
-    parts = []
-    for start in range(0, len(names), PICTURES_PER_FILE):
-        progress("features of pictures", start, len(names))
-        part = list(names[start : start + PICTURES_PER_FILE])
-        path = folder / f"{start:06d}.safetensors"
-        if path.is_file():
-            with safe_open(path, "np") as file:
-                if json.loads(file.metadata()["names"]) == part:
-                    parts.append(file.get_tensor("features").astype(np.float32))
-                    continue
+    def compute(part: list[str], start: int) -> Arrays:
         rows: list[Vectors] = []
         decoded = ahead(lambda name: frozen.pixels(change(open_image(images / name), name)), part, depth=16)
         while batch := list(islice(decoded, PICTURES_AT_ONCE)):
             rows.append(frozen.image_features(np.stack(batch)))
             progress("features of pictures", start + PICTURES_AT_ONCE * (len(rows) - 1) + len(batch), len(names))
-        features = np.concatenate(rows).astype(np.float16)
-        with atomic_path(path) as temporary:
-            save_file({"features": features}, temporary, metadata={"names": json.dumps(part)})
-        parts.append(features.astype(np.float32))
+        return {"features": np.concatenate(rows).astype(np.float16)}
+
+    parts = []
+    for start in range(0, len(names), PICTURES_PER_FILE):
+        progress("features of pictures", start, len(names))
+        part = list(names[start : start + PICTURES_PER_FILE])
+        makers = [frozen.tower_identity, frozen.preprocessing, change]
+        identity = Identity.of([*makers, pictures_identity(images, part)])
+        kept = kept_features(folder / f"{start:06d}.safetensors", identity, partial(compute, part, start))
+        parts.append(kept["features"].astype(np.float32))
     progress("features of pictures", len(names), len(names))
     return np.concatenate(parts)
 
@@ -146,24 +151,17 @@ def caption_features(
     frozen: FrozenEncoder, texts: Sequence[str], path: Path, progress: Progress = silent
 ) -> dict[str, Vectors]:
     """Return features of distinct captions, encoded in order of length and kept in `path`."""
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
-
     distinct = sorted(set(texts))
+
+    def compute() -> Arrays:
+        ids = [tuple(frozen.tokenize(text)[0]) for text in distinct]
+        vectors: dict[tuple[int, ...], Vectors] = {}
+        for batch in length_batches(sorted(set(ids), key=lambda tokens: (len(tokens), tokens))):
+            vectors.update(zip(batch, frozen.caption_features(batch), strict=True))
+            progress("features of captions", len(vectors), len(distinct))
+        return {"features": np.stack([vectors[tokens] for tokens in ids]).astype(np.float16)}
+
     progress("features of captions", 0, len(distinct))
-    key = hashlib.sha256("\n".join(distinct).encode("utf-8", "surrogatepass")).hexdigest()
-    if path.is_file():
-        with safe_open(path, "np") as file:
-            if file.metadata()["texts"] == key:
-                progress("features of captions", len(distinct), len(distinct))
-                return dict(zip(distinct, file.get_tensor("features").astype(np.float32), strict=True))
-    ids = [tuple(frozen.tokenize(text)[0]) for text in distinct]
-    vectors: dict[tuple[int, ...], Vectors] = {}
-    for batch in length_batches(sorted(set(ids), key=lambda one: (len(one), one))):
-        vectors.update(zip(batch, frozen.caption_features(batch), strict=True))
-        progress("features of captions", len(vectors), len(distinct))
-    features = np.stack([vectors[one] for one in ids]).astype(np.float16)
-    with atomic_path(path) as temporary:
-        save_file({"features": features}, temporary, metadata={"texts": key})
+    features = kept_features(path, Identity.of([frozen.tower_identity, distinct]), compute)["features"]
     progress("features of captions", len(distinct), len(distinct))
     return dict(zip(distinct, features.astype(np.float32), strict=True))

@@ -113,7 +113,9 @@ class Trainer:
         self.run, self.plan = run, plan
         self.processes = processes or Processes()
         self.progress = progress if self.processes.first else silent
-        self.parameters: list[nn.Parameter] = [one for group in optimizer.param_groups for one in group["params"]]
+        self.parameters: list[nn.Parameter] = [
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        ]
         self._state = _State(best=-math.inf if plan.higher_is_better else math.inf)
 
     def fit(self) -> Fitted:
@@ -129,8 +131,8 @@ class Trainer:
             validated = self._validate()
             self._keep_best(validated)
             if self.processes.first:
-                place = {"epoch": state.step // plan.validate_every} if plan.epochs else {"step": state.step}
-                self.run.log(**place, **trained, **validated)
+                counter = {"epoch": state.step // plan.validate_every} if plan.epochs else {"step": state.step}
+                self.run.log(**counter, **trained, **validated)
                 self._save()
         if plan.monitor is not None:
             self.task.model.load_state_dict(state.best_model)

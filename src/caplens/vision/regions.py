@@ -144,16 +144,16 @@ class DetectorProposer:
         boxes, confidences, classes = self._detector.raw(image)
         rows = np.flatnonzero(confidences >= self.least_confidence)
         names = [self._detector.labels[number] for number in classes[rows]]
-        things = Regions.of(boxes[rows], confidences[rows], names).take(np.arange(min(len(rows), 4 * MOST_BOXES)))
-        things = merge_duplicates(things, same=0.5)  # an object detector's usual suppression
-        if len(things) >= CLUSTERS:
-            return things
-        rest = GridProposer()(image, image_id)
-        # Grid cells rank below every detected thing.
+        objects = Regions.of(boxes[rows], confidences[rows], names).take(np.arange(min(len(rows), 4 * MOST_BOXES)))
+        objects = merge_duplicates(objects, same=0.5)  # an object detector's usual suppression
+        if len(objects) >= CLUSTERS:
+            return objects
+        cells = GridProposer()(image, image_id)
+        # Grid cells rank below every detected object.
         return Regions.of(
-            np.concatenate([things.boxes, rest.boxes]),
-            np.concatenate([things.confidences, rest.confidences * self.least_confidence]),
-            things.labels + rest.labels,
+            np.concatenate([objects.boxes, cells.boxes]),
+            np.concatenate([objects.confidences, cells.confidences * self.least_confidence]),
+            objects.labels + cells.labels,
         )
 
 
@@ -216,11 +216,13 @@ class TransformersProposer:
         inputs = self._processor(images=image.convert("RGB"), return_tensors="pt")
         with torch.no_grad():
             outputs = self._model(**inputs)
-        found = self._processor.post_process_object_detection(
+        detections = self._processor.post_process_object_detection(
             outputs, threshold=self.least_confidence, target_sizes=[(1, 1)]
         )[0]
-        names = [self._model.config.id2label[int(label)] for label in found["labels"]]
-        return Regions.of(np.clip(found["boxes"].double().numpy(), 0, 1), found["scores"].double().numpy(), names)
+        names = [self._model.config.id2label[int(label)] for label in detections["labels"]]
+        return Regions.of(
+            np.clip(detections["boxes"].double().numpy(), 0, 1), detections["scores"].double().numpy(), names
+        )
 
 
 class FileProposer:

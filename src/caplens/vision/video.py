@@ -7,7 +7,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -68,8 +68,8 @@ class Sampling:
     def __str__(self) -> str:
         return "all" if self.kind == "all" else f"{self.kind}-{self.number}"
 
-    def wanted(self, count: int) -> set[int] | None:
-        """Positions of the wanted frames among `count`; None: decide by `takes`."""
+    def positions(self, count: int) -> set[int] | None:
+        """Positions of the chosen frames among `count`; None: decide by `takes`."""
         if self.kind != "uniform":
             return None
         # The truncated linspace of EMScore's VATEX evaluation.
@@ -116,11 +116,11 @@ class Video:
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})", where=self.name) from None
 
-    def frames(self, sampling: Sampling) -> Iterator[Image]:
+    def frames(self, sampling: Sampling) -> Generator[Image, None, None]:
         """The chosen frames in order, decoded as they are asked for; an `InputError` says why there are none."""
         clock = _Clock(self.name)
-        wanted = self._wanted(sampling, clock)
-        given = 0
+        positions = self._positions(sampling, clock)
+        count = 0
         failure: Exception | None = None
         try:
             with _open(self) as container:
@@ -129,19 +129,19 @@ class Video:
                 stream.thread_type = "AUTO"
                 for position, frame in enumerate(clock.time(container.decode(stream))):
                     _check_size(frame.width, frame.height, self.name)
-                    if (position in wanted) if wanted is not None else sampling.takes(position):
-                        given += 1
-                        self._check_count(given)
+                    if (position in positions) if positions is not None else sampling.takes(position):
+                        count += 1
+                        self._check_count(count)
                         yield frame.to_image()
         except CaplensError:
             raise
         except Exception as error:  # FFmpeg's own errors, and whatever else a damaged film breaks
             failure = error
         # A film that breaks off late has been seen for the most part; one that never showed a frame has not.
-        if given == 0:
+        if count == 0:
             raise _undecodable(failure, self.name) if failure else InputError("has no frames", where=self.name)
 
-    def _wanted(self, sampling: Sampling, clock: _Clock) -> set[int] | None:
+    def _positions(self, sampling: Sampling, clock: _Clock) -> set[int] | None:
         """Positions of the chosen frames, or None where `sampling.takes` decides; too many are refused at once."""
         count = 0
         try:
@@ -155,7 +155,7 @@ class Video:
             if sampling.kind == "uniform":  # the others take what there is
                 raise _undecodable(error, self.name) from None
         self._check_count(sampling.count(count))
-        return sampling.wanted(count)
+        return sampling.positions(count)
 
     def _check_count(self, frames: int) -> None:
         if frames > MOST_FRAMES:
@@ -192,7 +192,7 @@ def open_video(media: Media, *, allow_urls: bool = False) -> Video:
     return Video(name, status.st_size, path=os.path.abspath(name))
 
 
-def frames(media: Media, sampling: Sampling, *, allow_urls: bool = False) -> Iterator[Image]:
+def frames(media: Media, sampling: Sampling, *, allow_urls: bool = False) -> Generator[Image, None, None]:
     """The chosen frames of a video in order, decoded as they are asked for."""
     return open_video(media, allow_urls=allow_urls).frames(sampling)
 

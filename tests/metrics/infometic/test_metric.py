@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import caplens
+from caplens.core.captions import CaptionSet
 from caplens.core.details import read_details
 from caplens.core.errors import InputError, MissingData
+from caplens.core.workspace import Workspace
 from caplens.encoders.base import Encoder
 
 pytest.importorskip("torch")
@@ -48,7 +51,7 @@ def slow(encoder: Encoder, network: InfoMeticNetwork, image: str, caption: str) 
     """One pair: precision, recall, cosine."""
     picture = Image.open(image).convert("RGB")
     boxes = choose_regions(GridProposer()(picture, "")).boxes
-    crops = [picture.crop(tuple(int(side) for side in _pixels(box, picture.size))) for box in boxes]
+    crops = [picture.crop(_pixels(box, picture.size)) for box in boxes]
     whole, *parts = torch.from_numpy(encoder.encode_images([picture, *crops]))
     text = torch.from_numpy(encoder.encode_texts([caption])[0])
     start, *inner, end = encoder.tokenize(caption)[0]
@@ -73,8 +76,9 @@ def slow(encoder: Encoder, network: InfoMeticNetwork, image: str, caption: str) 
     return float(made.precision), float(made.recall), float(torch.cosine_similarity(whole, text, dim=0))
 
 
-def _pixels(box: np.ndarray, size: tuple[int, int]) -> tuple[float, ...]:
-    return tuple(np.round(box * [*size, *size]))
+def _pixels(box: np.ndarray, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    left, top, right, bottom = (int(side) for side in np.round(box * [*size, *size]))
+    return left, top, right, bottom
 
 
 def test_equal_to_one_pair_at_a_time(images: list[str], checkpoint: Path) -> None:
@@ -104,7 +108,7 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("name", ["infometic", "info-clip"])
 def test_details_say_what_each_word_and_region_is(name: str, images: list[str], checkpoint: Path) -> None:
-    options = {"weights": str(checkpoint)} if name == "infometic" else {}
+    options: dict[str, Any] = {"weights": str(checkpoint)} if name == "infometic" else {}
     result = caplens.evaluate(
         CANDIDATES, images=images, metrics=[name], encoder=random_encoder(3), regions="grid", **options
     )[name]
@@ -119,7 +123,7 @@ def test_details_say_what_each_word_and_region_is(name: str, images: list[str], 
         assert details["precision"] + details["recall"] == pytest.approx(score)
         judged = [word for word in details["words"] if "status" in word]
         assert {word["text"] for word in judged} <= {"cat", "dog"}
-        assert all((word["status"] == "wrong") == (word["score"] < LEAST_ALPHA) for word in judged)
+        assert all((word["status"] == "wrong") == ((word["score"] or 0) < LEAST_ALPHA) for word in judged)
     assert "note" in result.details[2]
 
 
@@ -129,10 +133,16 @@ def test_the_regions_of_a_picture_are_computed_once(
     encoder = random_encoder(3)
     seen = []
     whole = encoder.encode_regions
-    monkeypatch.setattr(encoder, "encode_regions", lambda *given: seen.append(1) or whole(*given))
+
+    def counted(*given: Any) -> Any:
+        seen.append(1)
+        return whole(*given)
+
+    monkeypatch.setattr(encoder, "encode_regions", counted)
     twice = [images[0], images[0], images[1], images[1]]
+    runs: list[tuple[str, dict[str, Any]]] = [("info-clip", {}), ("infometic", {"weights": str(checkpoint)})]
     for _ in range(2):
-        for name, options in (("info-clip", {}), ("infometic", {"weights": str(checkpoint)})):
+        for name, options in runs:
             report = caplens.evaluate(
                 CANDIDATES, images=twice, metrics=[name], encoder=encoder, regions="grid", **options
             )
@@ -172,12 +182,12 @@ def test_a_picture_that_cannot_be_used_is_nan_with_its_reason(
         Path(images[1]).write_bytes(b"broken")
     else:
         Path(images[1]).unlink()
-    options = {"encoder": random_encoder(), "weights": str(checkpoint), "regions": "grid"}
+    options: dict[str, Any] = {"encoder": random_encoder(), "weights": str(checkpoint), "regions": "grid"}
     report = caplens.evaluate(CANDIDATES, images=images, metrics=NAMES, **options)
     for name in NAMES:
         assert np.isnan(report[name].scores).tolist() == [False, True, False, False]
         assert "1.png" in report[name].failures[1]
-        assert report[name].details[1] == {}
+        assert report[name].explained(1) == {}
     with pytest.raises(InputError, match=reason):
         caplens.evaluate(CANDIDATES, images=images, metrics=["infometic"], strict=True, **options)
 
@@ -196,10 +206,7 @@ def test_weights_of_another_encoder_are_refused(images: list[str], checkpoint: P
         caplens.load_metric("infometic", encoder=random_encoder(), weights=str(broken)).compute(_work(images))
 
 
-def _work(images: list[str]) -> caplens.metrics.base.Workspace:
-    from caplens.core.captions import CaptionSet
-    from caplens.core.workspace import Workspace
-
+def _work(images: list[str]) -> Workspace:
     return Workspace(CaptionSet.of(CANDIDATES, images=images))
 
 

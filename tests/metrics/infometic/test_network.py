@@ -38,13 +38,13 @@ def checkpoint() -> Arrays:
 
 def norm(x: np.ndarray, arrays: Arrays, name: str) -> np.ndarray:
     centered = x - x.mean(-1, keepdims=True)
-    scaled = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
+    scaled: np.ndarray = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
     return scaled * arrays[f"{name}.weight"] + arrays[f"{name}.bias"]
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
     raised = np.exp(x - x.max(-1, keepdims=True))
-    return raised / raised.sum(-1, keepdims=True)
+    return np.asarray(raised / raised.sum(-1, keepdims=True))
 
 
 def run_encoder(x: np.ndarray, arrays: Arrays, encoder: str, layers: int) -> np.ndarray:

@@ -45,7 +45,7 @@ class CocoSystems(RatingSet):
         for name in names:
             chosen = int(generator.integers(len(references[name])))
             human.append(references[name][chosen])
-            others.append([text for place, text in enumerate(references[name]) if place != chosen])
+            others.append([text for number, text in enumerate(references[name]) if number != chosen])
         pictures = data.pictures(names)
         trials = [CaptionSet(names, human, others, pictures, source=HUMANS)]
         for system, captions in sorted(by_system.items()):
@@ -53,7 +53,7 @@ class CocoSystems(RatingSet):
                 texts = [captions[name] for name in names]
                 trials.append(CaptionSet(names, texts, [references[name] for name in names], pictures, source=system))
         figures: list[AgreementStatistic] = [
-            CorpusStatistic(key=trial.source, trial=place, rows=len(names)) for place, trial in enumerate(trials)
+            CorpusStatistic(key=trial.source, trial=number, rows=len(names)) for number, trial in enumerate(trials)
         ]
         return Task(
             trials, len(names), figures, f"references:5|people:1-of-5|seed:{SEED}", sources=(path, captions_path)

@@ -13,7 +13,7 @@ import numpy as np
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, open_text, read_json
 from caplens.bench.sets.flickr8k_expert import by_image, captions_file, token_captions
-from caplens.bench.statistics import AgreementStatistic, RatingStatistic
+from caplens.bench.statistics import RatingStatistic, rating_statistics
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 
@@ -64,12 +64,7 @@ class Composite(RatingSet):
             source=path.name,
         )
         ratings = np.array([row.rating for row in rows])
-        figures: list[AgreementStatistic] = [
-            RatingStatistic(
-                key=kind, kind=kind, headline=kind == "tau-c", rows=np.arange(len(rows)), ratings=ratings, units=units
-            )
-            for kind in ("tau-c", "tau-b", "pearson", "spearman")
-        ]
+        figures = rating_statistics(("tau-c", "tau-b", "pearson", "spearman"), np.arange(len(rows)), ratings, units)
         for dataset in CSV_FILES:
             inside = np.flatnonzero([row.dataset == dataset for row in rows])
             if len(inside):
@@ -107,10 +102,10 @@ def coco_references(path: Path) -> dict[str, list[str]]:
     """File name to captions, from COCO's own annotation file."""
     annotations: dict[str, Any] = read_json(path)
     names = {image["id"]: image["file_name"] for image in annotations["images"]}
-    found: dict[str, list[str]] = {}
+    references: dict[str, list[str]] = {}
     for annotation in annotations["annotations"]:
-        found.setdefault(names[annotation["image_id"]], []).append(" ".join(annotation["caption"].split()))
-    return found
+        references.setdefault(names[annotation["image_id"]], []).append(" ".join(annotation["caption"].split()))
+    return references
 
 
 def _from_json(path: Path) -> Iterator[Rated]:

@@ -90,12 +90,14 @@ class Distraction(RatingSet):
         sentences = _sentences(read_json(path))
         require_rows(len(sentences), self.title, path)
         generator = np.random.default_rng([SEED, 6])
-        made = [(task, sentence, text) for task in TASKS for sentence, text in distractors(task, sentences, generator)]
-        units, count = number_units(sentence.image for _, sentence, _ in made)
-        captions = self._captions(data, path, made)
+        instances = [
+            (task, sentence, text) for task in TASKS for sentence, text in distractors(task, sentences, generator)
+        ]
+        units, count = number_units(sentence.image for _, sentence, _ in instances)
+        captions = self._captions(data, path, instances)
         parts: list[AgreementStatistic] = []
         for task in TASKS:
-            inside = np.flatnonzero([name == task for name, _, _ in made])
+            inside = np.flatnonzero([name == task for name, _, _ in instances])
             if len(inside):
                 parts.append(PairStatistic(key=task, better=2 * inside, worse=2 * inside + 1, units=units[inside]))
         mean = MeanStatistic(key="mean", parts=tuple(parts), headline=True)
@@ -103,15 +105,20 @@ class Distraction(RatingSet):
             "instances made by caplens from the captions; the published figures are on Hodosh and Hockenmaier's own",
         )
         return Task(
-            [captions], count, [mean, *parts], f"seed:{SEED}|ties:half|instances:{len(made)}", notes, sources=(path,)
+            [captions],
+            count,
+            [mean, *parts],
+            f"seed:{SEED}|ties:half|instances:{len(instances)}",
+            notes,
+            sources=(path,),
         )
 
-    def _captions(self, data: DataFolders, path: Path, made: Sequence[tuple[str, Sentence, str]]) -> CaptionSet:
+    def _captions(self, data: DataFolders, path: Path, instances: Sequence[tuple[str, Sentence, str]]) -> CaptionSet:
         return CaptionSet(
-            ids=[f"{number} {side}" for number in range(len(made)) for side in ("right", "wrong")],
-            candidates=[text for _, sentence, wrong in made for text in (sentence.text, wrong)],
-            references=[sentence.others for _, sentence, _ in made for _ in (0, 1)],
-            images=data.pictures([sentence.image for _, sentence, _ in made for _ in (0, 1)]),
+            ids=[f"{number} {side}" for number in range(len(instances)) for side in ("right", "wrong")],
+            candidates=[text for _, sentence, wrong in instances for text in (sentence.text, wrong)],
+            references=[sentence.others for _, sentence, _ in instances for _ in (0, 1)],
+            images=data.pictures([sentence.image for _, sentence, _ in instances for _ in (0, 1)]),
             source=path.name,
         )
 
@@ -122,10 +129,10 @@ def person_phrase(text: str) -> Phrase | None:
     >>> person_phrase("A young man in a hat is running .").text
     'A young man'
     """
-    for found in islice(re.finditer(r"\S+", text), LONGEST_PHRASE):
-        word = found[0].lower().strip(",.")
+    for match in islice(re.finditer(r"\S+", text), LONGEST_PHRASE):
+        word = match[0].lower().strip(",.")
         if word in PEOPLE:
-            end = found.start() + len(word)
+            end = match.start() + len(word)
             return Phrase(text[:end], word, 0, end)
         if word in BREAKS:
             return None
@@ -138,10 +145,10 @@ def scene_phrase(text: str) -> Phrase | None:
     >>> scene_phrase("Two dogs play in a green field .").text
     'a green field'
     """
-    found = _SCENE.search(text)
-    if not found or found[2].lower() not in SCENES:
+    match = _SCENE.search(text)
+    if not match or match[2].lower() not in SCENES:
         return None
-    return Phrase(found[1], found[2].lower(), found.start(1), found.end(1))
+    return Phrase(match[1], match[2].lower(), match.start(1), match.end(1))
 
 
 def _sentences(content: dict[str, Any]) -> list[Sentence]:
@@ -176,21 +183,21 @@ def distractors(task: str, sentences: Sequence[Sentence], generator: np.random.G
     """Every caption that the task can tamper with, and its distractor."""
     action, part = task.split()
     having = [(sentence, phrase) for sentence in sentences if (phrase := getattr(sentence, part)) is not None]
-    made = []
+    tampered = []
     for sentence, phrase in having:
         if action == "just":
-            made.append((sentence, phrase.text))
+            tampered.append((sentence, phrase.text))
             continue
         for _ in range(20):  # a few tries for a partner that fits; a rare phrase may have none
-            other, found = having[int(generator.integers(len(having)))]
-            same_head = found.head == phrase.head
+            other, other_phrase = having[int(generator.integers(len(having)))]
+            same_head = other_phrase.head == phrase.head
             if action == "share" and same_head and other.image != sentence.image and other.text != sentence.text:
-                made.append((sentence, other.text))
+                tampered.append((sentence, other.text))
                 break
             if action == "replace" and not same_head:
-                made.append((sentence, _spliced(sentence.text, phrase, found.text)))
+                tampered.append((sentence, _spliced(sentence.text, phrase, other_phrase.text)))
                 break
-    return made
+    return tampered
 
 
 def _spliced(text: str, phrase: Phrase, new: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from caplens.bench.base import RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_columns, read_json
-from caplens.bench.statistics import RatingStatistic
+from caplens.bench.statistics import rating_statistics
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 
@@ -74,18 +74,8 @@ def rating_task(data: DataFolders, path: Path, rows: list[Row], signature: str) 
         images=data.pictures(images),
         source=path.name,
     )
-    figures = [
-        RatingStatistic(
-            key=kind,
-            kind=kind,
-            headline=kind == "tau-c",
-            rows=np.arange(len(rows)),
-            ratings=np.array(ratings, dtype=np.float64),
-            units=units,
-        )
-        for kind in ("tau-c", "tau-b")
-    ]
-    return Task([captions], count, list(figures), signature, sources=(path,))
+    figures = rating_statistics(("tau-c", "tau-b"), np.arange(len(rows)), np.array(ratings, dtype=np.float64), units)
+    return Task([captions], count, figures, signature, sources=(path,))
 
 
 def captions_file(rating_set: RatingSet, data: DataFolders) -> dict[str, str]:
@@ -100,10 +90,10 @@ def token_captions(path: Path) -> dict[str, str]:
 
 def by_image(captions: dict[str, str]) -> dict[str, list[str]]:
     """The captions of each photo, in order of their numbers."""
-    found: dict[str, list[str]] = {}
+    by_photo: dict[str, list[str]] = {}
     for caption_id, text in captions.items():
-        found.setdefault(caption_id.split("#")[0], []).append(text)
-    return found
+        by_photo.setdefault(caption_id.split("#")[0], []).append(text)
+    return by_photo
 
 
 def find_caption(captions: dict[str, str], caption_id: str, path: Path) -> str:

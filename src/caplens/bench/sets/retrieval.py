@@ -38,14 +38,14 @@ class Retrieval(RatingSet):
     def pool(self, data: DataFolders, path: Path, captions: Sequence[tuple[str, Sequence[str]]]) -> Task:
         """Every photo that is here, up to the size of the pool, with every caption of all of them."""
         there = ((data.picture(name), listed[: self.captions_each]) for name, listed in captions)
-        found = [(picture, listed) for picture, listed in there if picture is not None][: self.most_photos]
-        if len(found) < 2:
+        photos = [(picture, listed) for picture, listed in there if picture is not None][: self.most_photos]
+        if len(photos) < 2:
             raise MissingData(
                 f"{self.title}: the photos named in {path} are not below the data folders. Get them: {self.home}"
             )
-        pictures = [picture for picture, _ in found]
-        texts = [text for _, listed in found for text in listed]
-        owner = np.repeat(np.arange(len(found), dtype=np.int32), [len(listed) for _, listed in found])
+        pictures = [picture for picture, _ in photos]
+        texts = [text for _, listed in photos for text in listed]
+        owner = np.repeat(np.arange(len(photos), dtype=np.int32), [len(listed) for _, listed in photos])
         together = max(1, PAIRS_PER_TRIAL // len(texts))
         trials = [
             CaptionSet(
@@ -54,19 +54,19 @@ class Retrieval(RatingSet):
                 images=[picture for picture in pictures[start:end] for _ in texts],
                 source=path.name,
             )
-            for start in range(0, len(found), together)
-            for end in [min(start + together, len(found))]
+            for start in range(0, len(photos), together)
+            for end in [min(start + together, len(photos))]
         ]
         figures: list[AgreementStatistic] = []
-        for direction, units in (("image to text", np.arange(len(found), dtype=np.int32)), ("text to image", owner)):
+        for direction, units in (("image to text", np.arange(len(photos), dtype=np.int32)), ("text to image", owner)):
             for depth in DEPTHS:
                 judge = partial(_hits, owner=owner, direction=direction, depth=depth)
                 figures.append(
                     ItemStatistic(key=f"{direction}, R@{depth}", headline=depth == 1, units=units, judge=judge)
                 )
-        most = max(len(listed) for _, listed in found)
-        signature = f"pool:{len(found)}|captions:{most}|ties:against"
-        return Task(trials, len(found), figures, signature, sources=(path,))
+        most = max(len(listed) for _, listed in photos)
+        signature = f"pool:{len(photos)}|captions:{most}|ties:against"
+        return Task(trials, len(photos), figures, signature, sources=(path,))
 
 
 def _hits(scored: Scored, owner: Ints, direction: str, depth: int) -> Floats:

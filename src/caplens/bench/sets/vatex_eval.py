@@ -44,15 +44,15 @@ class VatexEval(RatingSet):
         if not len(candidates) == len(references) == len(videos) == ratings.shape[1]:
             raise InputError("the four files hold different numbers of rows", where=str(paths[0].parent))
         units, count = number_units(videos)
-        found = [data.find(f"{name}.mp4", f"{name}.mkv", f"{name}.webm", f"{name}.avi") for name in videos]
+        files = [data.find(f"{name}.mp4", f"{name}.mkv", f"{name}.webm", f"{name}.avi") for name in videos]
         trials, figures = [], list[AgreementStatistic]()
-        for place, number in enumerate(REFERENCE_COUNTS):
+        for trial, number in enumerate(REFERENCE_COUNTS):
             trials.append(
                 CaptionSet(
                     ids=[str(row) for row in range(len(candidates))],
                     candidates=candidates,
                     references=[[str(text) for text in list(texts)[:number]] for texts in references],
-                    videos=list(found) if any(found) else None,
+                    videos=list(files) if any(files) else None,
                     source=paths[0].name,
                 )
             )
@@ -61,7 +61,7 @@ class VatexEval(RatingSet):
                     RatingStatistic(
                         key=f"annotator {number + 1}",
                         kind=kind,
-                        trial=place,
+                        trial=trial,
                         rows=np.arange(len(candidates)),
                         ratings=column,
                         units=units,

@@ -46,10 +46,10 @@ def tokenize_words(encoder: Encoder, words: Sequence[str], most: int = TEXT_LENG
     """Token ids word by word, which gives those of the whole caption; what is too long loses its end."""
     start, *_, end = encoder.tokenize("")[0]
     read = words[: most - 2]
-    pieces = [(piece, place) for place, word in enumerate(read) for piece in _pieces(encoder, word)]
+    pieces = [(piece, number) for number, word in enumerate(read) for piece in _pieces(encoder, word)]
     kept = pieces[: most - 2]
     cut = len(kept) < len(pieces) or len(read) < len(words)
-    return WordPieces((start, *(piece for piece, _ in kept), end), (-1, *(place for _, place in kept), -1), cut)
+    return WordPieces((start, *(piece for piece, _ in kept), end), (-1, *(number for _, number in kept), -1), cut)
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -66,14 +66,14 @@ class PictureArrays(NamedTuple):
     """What α is shared among: the regions that there are, and the null."""
 
 
-def picture_arrays(look: ImageRegions, dimension: int) -> PictureArrays:
+def picture_arrays(image: ImageRegions, dimension: int) -> PictureArrays:
     """A picture as the network takes it."""
-    count = min(len(look.regions), CLUSTERS)
+    count = min(len(image.regions), CLUSTERS)
     vectors = np.zeros((IMAGE_LENGTH, dimension), np.float32)
-    vectors[: 1 + count] = look.vectors[: 1 + count]
+    vectors[: 1 + count] = image.vectors[: 1 + count]
     boxes = np.zeros((IMAGE_LENGTH, 4), np.float32)
     boxes[0] = (0, 0, 1, 1)
-    boxes[1 : 1 + count] = look.regions.boxes[:count]
+    boxes[1 : 1 + count] = image.regions.boxes[:count]
     regions = np.zeros(IMAGE_LENGTH, bool)
     regions[1 : 1 + count] = regions[-1] = True
     return PictureArrays(vectors, boxes, regions)
@@ -114,7 +114,7 @@ class InfoMeticModel:
     def score_pairs(
         self,
         embedder: Embedder,
-        looks: Sequence[ImageRegions],
+        image_regions: Sequence[ImageRegions],
         pieces: Sequence[WordPieces],
         globals_: Vectors,
         pairs: Sequence[tuple[int, int]],
@@ -123,7 +123,7 @@ class InfoMeticModel:
         """Pairs of (picture, caption); `globals_` are the captions' vectors, `counts` their numbers of words."""
         if not pairs:
             return []
-        arrays = [picture_arrays(look, embedder.encoder.dimension) for look in looks]
+        arrays = [picture_arrays(image, embedder.encoder.dimension) for image in image_regions]
         images = self._encode_pictures(arrays)
         texts = self._encode_captions(token_table(embedder, [text.ids for text in pieces]), pieces)
         whole_images = np.stack([array.vectors[0] for array in arrays])
@@ -146,7 +146,7 @@ class InfoMeticModel:
             parts = (scores.precision, scores.recall, cosines, scores.regions, scores.words)
             per_pair = zip(rows, columns, *(part.astype(np.float64) for part in parts), strict=True)
             for row, column, precision, recall, cosine, shares, words in per_pair:
-                count = min(len(looks[row].regions), CLUSTERS)
+                count = min(len(image_regions[row].regions), CLUSTERS)
                 alphas = np.append(shares[:count], shares[-1])
                 by_word = sum_by_word(words, pieces[column], counts[column])
                 scored.append(PairScores(float(precision), float(recall), float(cosine), alphas, by_word))
@@ -174,13 +174,13 @@ class InfoMeticModel:
 class TokenTable:
     """The vector of every token that occurs, each encoded alone: context would blur which word is wrong (§3.1.1)."""
 
-    place: dict[int, int]
+    row_of: dict[int, int]
     vectors: Vectors
 
     def rows(self, ids: Sequence[int], length: int = TEXT_LENGTH) -> NDArray[np.int64]:
         """Rows of a caption's tokens, padded."""
         padded = [*ids, *[PADDING] * (length - len(ids))]
-        return np.array([self.place[token] for token in padded])
+        return np.array([self.row_of[token] for token in padded])
 
 
 def token_table(embedder: Embedder, ids: Sequence[Sequence[int]]) -> TokenTable:
@@ -189,8 +189,8 @@ def token_table(embedder: Embedder, ids: Sequence[Sequence[int]]) -> TokenTable:
 
     encoder = embedder.encoder
     start, *_, end = encoder.tokenize("")[0]
-    wanted = sorted({PADDING, *(token for text in ids for token in text)})
-    keys = {key_of(encoder.fingerprint, "lone token", str(token)): token for token in wanted}
+    tokens = sorted({PADDING, *(token for text in ids for token in text)})
+    keys = {key_of(encoder.fingerprint, "lone token", str(token)): token for token in tokens}
 
     def encode(missing: list[bytes]) -> Iterator[dict[bytes, Vectors]]:
         for first in range(0, len(missing), 512):
@@ -199,7 +199,7 @@ def token_table(embedder: Embedder, ids: Sequence[Sequence[int]]) -> TokenTable:
             yield {key: vector[None] for key, vector in zip(batch, vectors, strict=True)}
 
     known = embedder.cache.get_or_make(keys, encode)
-    return TokenTable({token: row for row, token in enumerate(wanted)}, np.concatenate([known[key] for key in keys]))
+    return TokenTable({token: row for row, token in enumerate(tokens)}, np.concatenate([known[key] for key in keys]))
 
 
 def word_mask(text: WordPieces, length: int = TEXT_LENGTH) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from caplens.core.captions import CaptionSet
 from caplens.core.details import Details, LazyDetails, Missing, Region, Word
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats
@@ -24,7 +25,7 @@ from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Resources, Statistics, register
 from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles, percentiles_of, percentiles_path
 from caplens.storage.weights import find, model_digest
-from caplens.text.language import UNTRUSTED, looks_english
+from caplens.text.language import UNTRUSTED, foreign_note, looks_english
 from caplens.text.wordnet import WORDNET
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class RegionMetric(VisualMetric):
     """A metric over the regions of a picture and the words of a caption."""
 
     regions: str
-    english_only = True
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        return foreign_note(captions.candidates)  # whatever the encoder understands, the tagger knows English
 
     def proposer(self) -> Proposer:
         """Where regions come from."""
@@ -111,7 +114,7 @@ class RegionMetric(VisualMetric):
         for row, pair in judged.items():
             scores[row] = self.overall(pair)
         regions = self.region_features(work)
-        shown = {row: regions.looks[regions.rows[row]].regions for row in judged}
+        shown = {row: regions.images[regions.rows[row]].regions for row in judged}
         numbers = {row: float(scores[row]) for row in judged}
         details = Explained(judged, self.tagged(work), shown, numbers, self.percentiles())
         notes = self.notes(work.captions.candidates)
@@ -152,7 +155,7 @@ class Explained(LazyDetails):
         scores, regions = self.judged[row], self.regions[row]
         if not looks_english(" ".join(word.text for word in self.words[row])):
             return _unjudged(self.words[row], regions, scores)
-        made: Details = {
+        details: Details = {
             "precision": scores.precision,
             "recall": scores.recall,
             "overall": self.scores[row],
@@ -161,18 +164,18 @@ class Explained(LazyDetails):
             "regions": _regions(regions, scores.regions),
             "missing": _missing(regions, scores.regions),
         }
-        _link(made, self.words[row])
+        _link(details, self.words[row])
         if self.percentiles is not None:
             near = scores.cosine
-            made["percentiles"] = {key: self.percentiles.of_score(key, made[key] or 0.0, near) for key in SCORES}
-            judged = [word for word in made["words"] if "status" in word]
+            details["percentiles"] = {key: self.percentiles.of_score(key, details[key] or 0.0, near) for key in SCORES}
+            judged = [word for word in details["words"] if "status" in word]
             for word in judged:
                 word["percentile"] = self.percentiles.of_word(word["score"] or 0.0, len(judged), near)
-            if made["percentiles"]["overall"] < FOREIGN:
-                made["note"] = "this caption seems to be about another picture"
+            if details["percentiles"]["overall"] < FOREIGN:
+                details["note"] = "this caption seems to be about another picture"
         if not any(word.semantic for word in self.words[row]):
-            made["note"] = "no word of this caption says something that a picture could show"
-        return made
+            details["note"] = "no word of this caption says something that a picture could show"
+        return details
 
 
 def _unjudged(tagged: Sequence[TaggedWord], regions: Regions, scores: PairScores) -> Details:
@@ -184,31 +187,31 @@ def _unjudged(tagged: Sequence[TaggedWord], regions: Regions, scores: PairScores
     return {**unsaid, "cosine": scores.cosine, "words": words, "regions": seen, "note": UNTRUSTED}
 
 
-def _link(made: Details, tagged: Sequence[TaggedWord]) -> None:
+def _link(details: Details, tagged: Sequence[TaggedWord]) -> None:
     """Say which regions each noun names, by the detector's names; what is named is not left out."""
     from caplens.text.object_labels import named
 
     nouns = [word.text if word.tag.startswith("NN") or (word.semantic and not word.tag) else "" for word in tagged]
-    places = named(nouns, [region.get("label", "") for region in made["regions"]])
-    for word, its in zip(made["words"], places, strict=True):
-        if its:
-            word["regions"] = its
-    said = {place for its in places for place in its}
-    made["missing"] = [item for item in made["missing"] if said.isdisjoint(item["regions"])]
+    places = named(nouns, [region.get("label", "") for region in details["regions"]])
+    for word, named_regions in zip(details["words"], places, strict=True):
+        if named_regions:
+            word["regions"] = named_regions
+    mentioned = {number for named_regions in places for number in named_regions}
+    details["missing"] = [item for item in details["missing"] if mentioned.isdisjoint(item["regions"])]
 
 
 def _words(tagged: Sequence[TaggedWord], alphas: Floats) -> list[Word]:
-    made: list[Word] = []
+    entries: list[Word] = []
     for word, alpha in zip(tagged, alphas, strict=True):
         entry = Word(text=word.text, score=float(alpha))
         if word.semantic and alpha > 0:  # what was cut off has no weight, and is not wrong
             entry["status"] = "right" if alpha >= LEAST_ALPHA else "wrong"
-        made.append(entry)
-    return made
+        entries.append(entry)
+    return entries
 
 
 def _regions(regions: Regions, alphas: Floats) -> list[Region]:
-    made: list[Region] = []
+    entries: list[Region] = []
     for box, label, confidence, alpha in zip(
         regions.boxes, regions.labels, regions.confidences, alphas[:-1], strict=True
     ):
@@ -216,16 +219,16 @@ def _regions(regions: Regions, alphas: Floats) -> list[Region]:
         entry["status"] = "mentioned" if alpha >= LEAST_ALPHA else "missing"
         if label and confidence >= NAMED:
             entry["label"] = label
-        made.append(entry)
-    return made
+        entries.append(entry)
+    return entries
 
 
 def _missing(regions: Regions, alphas: Floats) -> list[Missing]:
     """Names of what no region was mentioned of, the most confident first."""
     named: dict[str, list[int]] = {}
-    for place, (label, confidence) in enumerate(zip(regions.labels, regions.confidences, strict=True)):
+    for number, (label, confidence) in enumerate(zip(regions.labels, regions.confidences, strict=True)):
         if label and confidence >= NAMED:
-            named.setdefault(label, []).append(place)
+            named.setdefault(label, []).append(number)
     return [
         Missing(text=label, score=float(alphas[places].max()), regions=places)
         for label, places in named.items()
@@ -291,21 +294,21 @@ class InfoMetricFamily(RegionMetric):
 
     def _score_pairs(self, work: Workspace) -> dict[int, PairScores]:
         regions, words = self.region_features(work), self.tagged(work)
-        place: dict[str, int] = {}
-        rows = [row for row, look in enumerate(regions.rows) if look >= 0]
+        column_of: dict[str, int] = {}
+        rows = [row for row, image in enumerate(regions.rows) if image >= 0]
         texts = work.captions.candidates
-        pairs = [(regions.rows[row], place.setdefault(texts[row], len(place))) for row in rows]
+        pairs = [(regions.rows[row], column_of.setdefault(texts[row], len(column_of))) for row in rows]
         first = {column: row for row, (_, column) in reversed(list(zip(rows, pairs, strict=True)))}
-        pieces = [self._word_pieces(work)[first[column]] for column in range(len(place))]
-        made = self.model().score_pairs(
+        pieces = [self._word_pieces(work)[first[column]] for column in range(len(column_of))]
+        scored = self.model().score_pairs(
             self.embedder(work),
-            regions.looks,
+            regions.images,
             pieces,
-            self.text_vectors(work, list(place)),
+            self.text_vectors(work, list(column_of)),
             pairs,
-            [len(words[first[column]]) for column in range(len(place))],
+            [len(words[first[column]]) for column in range(len(column_of))],
         )
-        return dict(zip(rows, made, strict=True))
+        return dict(zip(rows, scored, strict=True))
 
     def _word_pieces(self, work: Workspace) -> list[WordPieces]:
         from caplens.metrics.infometic.inference import tokenize_words
@@ -326,12 +329,14 @@ class InfoMetricFamily(RegionMetric):
     def statistics(self, work: Workspace) -> Statistics:
         from caplens.metrics.infometic.inference import TEXT_LENGTH
 
-        made = super().statistics(work)
+        statistics = super().statistics(work)
         cut = sum(pieces.cut for pieces in self._word_pieces(work))
         if not cut:
-            return made
-        note = f"of {cut} captions only the first {TEXT_LENGTH - 2} pieces of words were regions at one by one"
-        return Statistics(made.rows, made.details, (*made.notes, note), made.failures, made.facts)
+            return statistics
+        note = f"of {cut} captions only the first {TEXT_LENGTH - 2} pieces of words were looked at one by one"
+        return Statistics(
+            statistics.rows, statistics.details, (*statistics.notes, note), statistics.failures, statistics.facts
+        )
 
 
 @register

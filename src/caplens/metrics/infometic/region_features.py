@@ -31,14 +31,14 @@ class ImageRegions:
 class RegionFeatures:
     """Every picture once; `rows` says which of them each caption is about, -1 where it could not be read."""
 
-    looks: list[ImageRegions]
+    images: list[ImageRegions]
     rows: list[int]
     failures: dict[int, str] = field(default_factory=dict)
 
 
 def extract_region_features(embedder: Embedder, media: Sequence[Media | None], proposer: Proposer) -> RegionFeatures:
     """The regions of every picture; what the cache has is not worked out again."""
-    looks: list[ImageRegions] = []
+    images: list[ImageRegions] = []
     rows = [-1] * len(media)
     failures: dict[int, str] = {}
     done, total = 0, len(rows_by_media(media))
@@ -57,16 +57,16 @@ def extract_region_features(embedder: Embedder, media: Sequence[Media | None], p
             for (shown_in, picture), regions in zip(portion, known, strict=True):
                 done += 1
                 try:
-                    looks.append(_look(embedder, picture, proposer, identity, regions, vectors, new))
+                    images.append(_image_regions(embedder, picture, proposer, identity, regions, vectors, new))
                 except InputError as error:
                     embedder.fail(error, shown_in, failures)
                     continue
                 for row in shown_in:
-                    rows[row] = len(looks) - 1
+                    rows[row] = len(images) - 1
                 embedder.report("pictures", done, total)
         finally:  # who interrupts a long run finds its work again
             embedder.cache.put(new)
-    return RegionFeatures(looks, rows, failures)
+    return RegionFeatures(images, rows, failures)
 
 
 def _known_regions(
@@ -87,7 +87,7 @@ def _from_file(proposer: FileProposer, picture: Picture) -> Regions | None:
         return None
 
 
-def _look(
+def _image_regions(
     embedder: Embedder,
     picture: Picture,
     proposer: Proposer,

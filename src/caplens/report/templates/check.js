@@ -1,36 +1,30 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const PAGE = 50;
-  const element = (tag, name, text) => {
-    const made = document.createElement(tag);
-    if (name) made.className = name;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  };
   const buttons = [...document.querySelectorAll("button.verdict")];
   const list = document.getElementById("rows"), more = document.getElementById("more"), shown = document.getElementById("shown");
   let count = PAGE;
 
   const draw = (row) => {
-    const item = element("li"), left = element("div", "picture"), right = element("div");
+    const item = make("li"), left = make("div", "picture"), right = make("div");
     if (row.picture) {
-      const image = element("img");
+      const image = make("img");
       image.src = row.picture;
       image.alt = row.text;
       image.loading = "lazy";
       left.append(image);
     }
-    if (row.image) left.append(element("div", "", row.image.split("/").pop()));
-    const head = element("div");
-    head.append(element("span", `verdict ${row.verdict}`, row.verdict), element("span", "place", row.place));
-    const reasons = element("ul", "reasons");
-    for (const reason of row.reasons) reasons.append(element("li", reason.verdict, reason.message));
-    const text = element("p", "text", row.text || "(empty)");
+    if (row.image) left.append(make("div", "", row.image.split("/").pop()));
+    const head = make("div");
+    head.append(make("span", `verdict ${row.verdict}`, row.verdict), make("span", "place", row.place));
+    const reasons = make("ul", "reasons");
+    for (const reason of row.reasons) reasons.append(make("li", reason.verdict, reason.message));
+    const text = make("p", "text", row.text || "(empty)");
     text.dir = "auto";
     right.append(head, text, reasons);
     if (row.details && row.details.words) {
-      const why = element("details");
-      why.append(element("summary", "", "Word by word"));
+      const why = make("details");
+      why.append(make("summary", "", "Word by word"));
       why.addEventListener("toggle", () => {
         if (why.open && why.childElementCount === 1) {
           why.append(caplensDetails.draw(row.details, { caption: row.text, picture: row.picture, references: [] }));

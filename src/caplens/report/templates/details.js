@@ -1,13 +1,6 @@
 "use strict";
 // Draws what metrics say about one caption (docs/guide/details.md), for every page that shows it.
 const caplensDetails = (() => {
-  // Every text goes in as text, never as markup.
-  const make = (tag, className, ...children) => {
-    const node = document.createElement(tag);
-    if (className) node.className = className;
-    node.append(...children.filter((child) => child !== null && child !== undefined));
-    return node;
-  };
   const KINDS = {
     right: "is-right", exact: "is-right", mentioned: "is-right",
     wrong: "is-wrong", missing: "is-missing",
@@ -252,5 +245,5 @@ const caplensDetails = (() => {
     return root;
   }
 
-  return { draw, make, highlighted };
+  return { draw, highlighted };
 })();

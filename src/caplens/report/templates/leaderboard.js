@@ -24,12 +24,6 @@
 
   // Pictures, side by side.
   const at = (id) => document.getElementById(id);
-  const element = (tag, name, text) => {
-    const made = document.createElement(tag);
-    if (name) made.className = name;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  };
   let count = PAGE;
   const draw = () => {
     const metric = data.metrics[Number(at("metric").value)], view = at("view").value;
@@ -43,23 +37,23 @@
     else rows = rows.filter((row) => gap(row) !== 0).sort((a, b) => Math.abs(gap(b)) - Math.abs(gap(a)));
     const shown = (score) => metric.percent ? (score * 100).toFixed(2) : score.toFixed(3);
     at("pairs").replaceChildren(...rows.slice(0, count).map((row) => {
-      const item = element("li");
+      const item = make("li");
       if (row in data.pictures) {
-        const image = element("img");
+        const image = make("img");
         image.src = data.pictures[row];
         image.alt = "Picture " + data.ids[row];
         image.loading = "lazy";
         item.append(image);
-      } else item.append(element("span", "none", data.ids[row]));
+      } else item.append(make("span", "none", data.ids[row]));
       for (const system of [one, two]) {
         const other = system === one ? two : one;
         const higher = sign * metric.scores[system][row] > sign * metric.scores[other][row];
-        const side = element("div", higher ? "side higher" : "side");
-        side.append(element("small", "", data.systems[system]), element("b", "", shown(metric.scores[system][row])),
-          element("p", "", data.captions[system][row] || "(empty)"));
+        const side = make("div", higher ? "side higher" : "side");
+        side.append(make("small", "", data.systems[system]), make("b", "", shown(metric.scores[system][row])),
+          make("p", "", data.captions[system][row] || "(empty)"));
         item.append(side);
       }
-      if (data.references[row].length) item.append(element("p", "said", "People: " + data.references[row].join(" · ")));
+      if (data.references[row].length) item.append(make("p", "said", "People: " + data.references[row].join(" · ")));
       return item;
     }));
     at("shown").textContent = rows.length + (rows.length === 1 ? " picture" : " pictures") + ", of the " + data.ids.length

@@ -5,7 +5,7 @@
   const find = (id) => document.getElementById(id);
   if (!find("list")) return;
 
-  const { make, highlighted } = caplensDetails;
+  const { highlighted } = caplensDetails;
   const shown = (metric, score) => metric.percent ? (score * 100).toFixed(2) : score.toFixed(3);
   const scale = (metric) => metric.percent ? 100 : 1;
 
@@ -178,6 +178,21 @@
       find("high").value = (Number(bar.dataset.high) * scale(metric)).toFixed(digits);
       choose(number);
       find("captions-title").scrollIntoView();
+    });
+    // One stop of the Tab key per histogram; arrows move between its bars.
+    bar.addEventListener("keydown", (event) => {
+      const bars = [...bar.parentNode.querySelectorAll(".catch")], steps = { ArrowRight: 1, ArrowLeft: -1 };
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        bar.dispatchEvent(new MouseEvent("click"));
+      } else if (event.key in steps) {
+        event.preventDefault();
+        const next = bars[bars.indexOf(bar) + steps[event.key]];
+        if (!next) return;
+        bar.tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+      }
     });
   }
   document.addEventListener("keydown", (event) => {

@@ -46,7 +46,7 @@ def repeat_words(honest: str, references: Sequence[str], random: np.random.Gener
 def shuffle_words(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
     """The right words in no order."""
     words = honest.rstrip(" .").split()
-    return " ".join(words[place] for place in random.permutation(len(words)))
+    return " ".join(words[position] for position in random.permutation(len(words)))
 
 
 def list_objects(honest: str, references: Sequence[str], random: np.random.Generator) -> str:
@@ -56,7 +56,7 @@ def list_objects(honest: str, references: Sequence[str], random: np.random.Gener
     count = 16 if random.random() < 0.5 else int(random.integers(3, 9))
     chosen = [word for word, _ in mentions.most_common(count)]
     start, joint = LISTS[random.integers(len(LISTS))]
-    return start + joint.join(chosen[place] for place in random.permutation(len(chosen)))
+    return start + joint.join(chosen[position] for position in random.permutation(len(chosen)))
 
 
 def be_generic(honest: str, references: Sequence[str], random: np.random.Generator) -> str:

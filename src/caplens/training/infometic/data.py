@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,11 @@ from caplens.metrics.infometic.inference import WordPieces, picture_arrays, toke
 from caplens.metrics.infometic.metric import NAMED
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
-from caplens.storage.atomic import atomic_path
+from caplens.storage.identity import Identity
 from caplens.text.object_labels import ObjectLabels
 from caplens.text.wordnet import WORDNET
 from caplens.text.words import Word, require_tagger, tag_words
+from caplens.training.features import Arrays, kept_features, pictures_identity
 from caplens.training.pairs import PICTURES_PER_FILE, caption_features, read_pairs
 from caplens.vision.images import open_image
 from caplens.vision.regions import CLUSTERS, Proposer, Regions, choose_regions
@@ -50,7 +52,7 @@ class Pictures:
     @classmethod
     def of(cls, names: list[str], image_regions: list[ImageRegions], dimension: int) -> Pictures:
         """Return pictures padded to the same number of regions."""
-        arrays = [picture_arrays(one, dimension) for one in image_regions]
+        arrays = [picture_arrays(image, dimension) for image in image_regions]
         vectors, boxes = np.stack([array.vectors for array in arrays]), np.stack([array.boxes for array in arrays])
         return cls(names, vectors, boxes, np.stack([array.regions for array in arrays]), image_regions)
 
@@ -97,7 +99,7 @@ def load_splits(
     more_captions: Sequence[Path],
     folder: Path,
     progress: Progress = silent,
-    wanted: Sequence[str] = ("train", "val"),
+    names: Sequence[str] = ("train", "val"),
     seed: int = 0,
 ) -> dict[str, Split]:
     """Return splits with everything that is learned from; features are kept in `folder`."""
@@ -105,14 +107,14 @@ def load_splits(
     object_labels = ObjectLabels(weights.require(WORDNET))
     splits: dict[str, Split] = {}
     frequent: dict[str, list[str]] = {}
-    for name in ("train", *(split for split in wanted if split != "train")):
+    for name in ("train", *(split for split in names if split != "train")):
         by_picture: Mapping[str, list[str]] = getattr(pairs, name)
         texts = [text for listed in by_picture.values() for text in listed]
         words = tag_captions(texts, progress)
         owner = [number for number, listed in enumerate(by_picture.values()) for _ in listed]
         if name == "train":  # what is frequent is learned from training captions
             frequent = frequent_words(words)
-            if name not in wanted:
+            if name not in names:
                 continue
         regions = region_features(encoder, proposer, images, list(by_picture), folder / f"regions-{name}", progress)
         whole = encode_captions(encoder, texts, words, owner, folder / f"captions-{name}.safetensors", progress)
@@ -138,48 +140,41 @@ def region_features(
     encoder: Encoder, proposer: Proposer, images: Path, names: Sequence[str], folder: Path, progress: Progress = silent
 ) -> list[ImageRegions]:
     """Return the regions of every picture, kept in `folder` in pieces: an interrupted run goes on where it was."""
-    from safetensors import safe_open
-    from safetensors.numpy import save_file
 
-    every: list[ImageRegions] = []
-    for start in range(0, len(names), PICTURES_PER_FILE):
-        progress("regions of pictures", start, len(names))
-        part = list(names[start : start + PICTURES_PER_FILE])
-        path = folder / f"{start:06d}.safetensors"
-        about = {"names": part, "encoder": encoder.identity, "proposer": proposer.name}
-        if path.is_file():
-            with safe_open(path, "np") as file:
-                metadata = file.metadata()
-                if json.loads(metadata["about"]) == about:
-                    tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                    every += unpack_regions(tensors, json.loads(metadata["labels"]))
-                    continue
+    def compute(part: list[str], start: int) -> Arrays:
         fresh = []
         for name, image in zip(part, ahead(lambda name: open_image(images / name), part, depth=8), strict=True):
             regions = choose_regions(proposer(image, Path(name).stem))
             fresh.append(ImageRegions(regions, encoder.encode_regions(image, regions.boxes)))
             progress("regions of pictures", start + len(fresh), len(names))
-        packed, labels = pack_regions(fresh)
-        with atomic_path(path) as temporary:
-            save_file(packed, temporary, metadata={"about": json.dumps(about), "labels": json.dumps(labels)})
-        every += unpack_regions(packed, labels)
+        return pack_regions(fresh)
+
+    every: list[ImageRegions] = []
+    for start in range(0, len(names), PICTURES_PER_FILE):
+        progress("regions of pictures", start, len(names))
+        part = list(names[start : start + PICTURES_PER_FILE])
+        identity = Identity.of([encoder.fingerprint, proposer.identity, pictures_identity(images, part)])
+        path = folder / f"{start:06d}.safetensors"
+        every += unpack_regions(kept_features(path, identity, partial(compute, part, start)))
     progress("regions of pictures", len(names), len(names))
     return every
 
 
-def pack_regions(images: Sequence[ImageRegions]) -> tuple[dict[str, NDArray[np.generic]], list[list[str]]]:
-    """Return arrays end to end, vectors in float16, and the labels."""
-    arrays: dict[str, NDArray[np.generic]] = {
+def pack_regions(images: Sequence[ImageRegions]) -> Arrays:
+    """Return arrays end to end, vectors in float16, labels as the bytes of a json text."""
+    labels = json.dumps([image.regions.labels for image in images])
+    return {
+        "labels": np.frombuffer(labels.encode(), np.uint8),
         "counts": np.array([len(image.regions) for image in images]),
         "boxes": np.concatenate([image.regions.boxes for image in images]).astype(np.float32),
         "confidences": np.concatenate([image.regions.confidences for image in images]).astype(np.float32),
         "vectors": np.concatenate([image.vectors for image in images]).astype(np.float16),
     }
-    return arrays, [list(image.regions.labels) for image in images]
 
 
-def unpack_regions(arrays: Mapping[str, NDArray[np.generic]], labels: list[list[str]]) -> list[ImageRegions]:
+def unpack_regions(arrays: Arrays) -> list[ImageRegions]:
     """Return what was packed, picture by picture."""
+    labels = json.loads(arrays["labels"].tobytes())
     counts = arrays["counts"].astype(int)
     ends, vector_ends = np.cumsum(counts), np.cumsum(counts + 1)
     images = []
@@ -196,6 +191,7 @@ class _WholeCaptions:
     """An encoder whose vectors of whole captions are kept like features."""
 
     def __init__(self, encoder: Encoder) -> None:
+        self.tower_identity, self.preprocessing = encoder.fingerprint, encoder.preprocessing
         self.tokenize = encoder.tokenize
         self.caption_features = encoder.encode_ids_whole
         self.pixels = encoder.pixels
@@ -292,8 +288,10 @@ def mentioned_regions(words: Sequence[Word], regions: Regions, object_labels: Ob
         ],
         bool,
     )
-    said = {label: any(object_labels.means(noun, label) for noun in nouns) for label in set(regions.labels) if label}
-    return named, named & np.array([said.get(label, False) for label in regions.labels], bool)
+    is_meant = {
+        label: any(object_labels.means(noun, label) for noun in nouns) for label in set(regions.labels) if label
+    }
+    return named, named & np.array([is_meant.get(label, False) for label in regions.labels], bool)
 
 
 def token_vectors(encoder: Encoder, captions: Sequence[Captions]) -> tuple[Vectors, list[Ints]]:

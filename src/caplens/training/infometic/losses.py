@@ -124,8 +124,10 @@ class Losses:
         captions = self.split.captions
         own = torch.arange(len(texts))
         alphas = self.score(captions.owner[texts], captions, texts, (own, own)).regions
-        said = self.split.mentioned[texts][:, 1:]
-        terms = torch.where(said, -torch.log(alphas.clamp_min(1e-8)), 0).sum(dim=1) / said.sum(dim=1).clamp_min(1)
+        mentioned = self.split.mentioned[texts][:, 1:]
+        terms = torch.where(mentioned, -torch.log(alphas.clamp_min(1e-8)), 0).sum(dim=1) / mentioned.sum(
+            dim=1
+        ).clamp_min(1)
         return alphas, terms.mean()
 
     def fine(self, corrupted: Tensor, texts: Tensor) -> dict[str, Tensor]:
@@ -142,10 +144,10 @@ def reference_similarity(captions: Tensor, owners: Tensor, sums: Tensor, counts:
     return (sums @ captions.T - own) / (counts[:, None] - own).clamp_min(1)
 
 
-def pearson_loss(scores: Tensor, wanted: Tensor) -> Tensor:
+def pearson_loss(scores: Tensor, targets: Tensor) -> Tensor:
     """Return 1 − Pearson's correlation over all pairs."""
     return 1 - functional.cosine_similarity(
-        (scores - scores.mean()).flatten(), (wanted - wanted.mean()).flatten(), dim=0
+        (scores - scores.mean()).flatten(), (targets - targets.mean()).flatten(), dim=0
     )
 
 

@@ -74,9 +74,9 @@ def caption_tensors(captions: Captions, rows: Ints, network: InfoMeticNetwork) -
     ):
         places = np.array(pieces.words)
         words[row, : len(places)] = np.where((places >= 0) & (places < MOST_WORDS), places, MOST_WORDS)
-        kept = {int(place) for place in places if 0 <= place < MOST_WORDS}
-        right[row, [place for place in kept if tagged[place].semantic and place != changed]] = True
-        wrong[row, [place for place in kept if place == changed]] = True
+        kept = {int(position) for position in places if 0 <= position < MOST_WORDS}
+        right[row, [position for position in kept if tagged[position].semantic and position != changed]] = True
+        wrong[row, [position for position in kept if position == changed]] = True
     return CaptionTensors(
         torch.from_numpy(rows),
         torch.from_numpy(captions.masks()),

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from caplens.core.progress import Progress, silent
@@ -22,7 +21,7 @@ from caplens.core.types import Vectors
 from caplens.encoders.load import load_encoder
 from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.metrics.infometic.network import heads_of
-from caplens.storage.atomic import atomic_path
+from caplens.storage.tensors import write_tensors
 from caplens.training.infometic.config import InfoMeticConfig
 from caplens.training.infometic.data import load_splits, token_vectors
 from caplens.training.infometic.losses import Losses, Sampler, pearson_loss
@@ -131,7 +130,7 @@ def calibrate_scale(losses: Losses, config: InfoMeticConfig, batches: int = 40) 
     with torch.inference_mode():
         tables = [losses.graded_tables(*sampler.coarse()[:2]) for _ in range(batches)]
         by_factor = {
-            factor: sum(float(pearson_loss(factor * sums + cosines, wanted)) for sums, cosines, wanted in tables)
+            factor: sum(float(pearson_loss(factor * sums + cosines, grades)) for sums, cosines, grades in tables)
             for factor in SCALE_FACTORS
         }
         losses.network.logit_scale.add_(math.log(min(by_factor, key=by_factor.__getitem__)))
@@ -162,21 +161,20 @@ def word_figures(by_word: Tensor, captions: CaptionTensors, rows: Tensor) -> dic
     A replaced word that was cut off the end counts as not found.
     """
     right, wrong = captions.right[rows], captions.wrong[rows]
-    found = wrong.any(dim=1) & (
+    replaced_lowest = wrong.any(dim=1) & (
         torch.where(wrong, by_word, torch.inf).amin(dim=1) < torch.where(right, by_word, torch.inf).amin(dim=1)
     )
     agreed = torch.where(right, by_word >= LEAST_ALPHA, by_word < LEAST_ALPHA) & (right | wrong)
     return {
-        "replaced word lowest": float(found.float().mean()),
+        "replaced word lowest": float(replaced_lowest.float().mean()),
         "words right at β": float(agreed.sum() / (right | wrong).sum()),
     }
 
 
 def write_weights(network: InfoMeticNetwork, path: Path, about: dict[str, Any]) -> None:
     """Write the network in float16, in the released layout, with what has to be known about it."""
-    tensors = {name: tensor.detach().half().contiguous() for name, tensor in network.state_dict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"caplens": json.dumps(about)})
+    tensors = {name: tensor.half().numpy() for name, tensor in network.state_dict().items()}
+    write_tensors(path, tensors, {"caplens": json.dumps(about)})
 
 
 def train(
