@@ -339,6 +339,24 @@ def test_repeated_columns_and_members_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "a.tar")
 
 
+def test_a_parquet_file_whose_statistics_are_damaged_ends_no_process(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": ["1", "2"], "caption": ["a", "b"]}), path)
+    footer = int.from_bytes(path.read_bytes()[-8:-4], "little") + 8
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom caplens.core.errors import CaplensError\n"
+        "from caplens.readers import read\npath = Path(sys.argv[1])\nsound = path.read_bytes()\n"
+        "for place in range(len(sound) - int(sys.argv[2]), len(sound)):\n"
+        "  for flip in (1, 2, 4, 16, 64):\n"
+        "    data = bytearray(sound)\n    data[place] ^= flip\n    path.write_bytes(data)\n"
+        "    try:\n      read(path)\n    except CaplensError:\n      pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path), str(footer)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+
+
 # --- pages ---
 
 
