@@ -82,6 +82,17 @@ def test_figures_intervals_clusters_and_p_values(data: DataFolders) -> None:
     assert report.value("tau-c", "toy-counting") > 80
 
 
+def test_the_plot_has_a_panel_per_headline_figure(data: DataFolders) -> None:
+    pytest.importorskip("matplotlib")
+    report = measure(data, Picky(), Counting())
+    headlines = [figure for figure in report.sets[0].task.figures if figure.headline]
+    figure = report.plot()
+    assert len(figure.axes) == len(headlines) > 0
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == [row.metric for row in report.sets[0].of(headlines[0].key) if np.isfinite(row.estimate.value)]
+    assert report._repr_html_().count("<tr>") == 1 + len(report.sets[0].measured)
+
+
 def test_no_interval_is_shown_where_nothing_was_resampled(data: DataFolders) -> None:
     (with_one,) = measure(data, Counting())["flickr8k-expert"].of("tau-c")
     (without,) = measure(data, Counting(), resamples=0)["flickr8k-expert"].of("tau-c")

@@ -34,7 +34,7 @@ def test_the_demo_scores_compares_and_explains(run: Run, tmp_path: Path) -> None
     assert not any(entry["failures"] for entry in found["score"]["metrics"].values())
     assert list(found["compare"]["metrics"]) == list(COMPARED)
     page = (tmp_path / "demo.html").read_text("utf-8")
-    assert '"infometic"' in page
+    assert '"infometic over embedded"' in page
     assert "data:image/jpeg" in page
     assert (tmp_path / "demo-compare.html").is_file()
     assert f"open {tmp_path / 'demo.html'}" in shown.stdout

@@ -37,6 +37,7 @@ CASES: dict[str, list[tuple[str, list[object]]]] = {
         ("score", [CAPTIONS, "-m", "classical,infometic,clip-s"]),
         ("score", ["{folder}/alt.csv", "-m", "length"]),
         ("score", ["{folder}/alt.csv", "-m", "cider-d,length"]),
+        ("score", ["{folder}/several.csv", "-m", "cider-d,length", "--several"]),
     ],
     "weights fetch": [("weights-fetch", ["wordnet-3.0"])],
     "weights list": [("weights-list", [])],
@@ -66,6 +67,8 @@ def test_every_verb_has_a_schema_and_is_run() -> None:
 @pytest.mark.parametrize(("verb", "name", "arguments"), [(v, *case) for v, cases in CASES.items() for case in cases])
 def test_what_a_verb_prints(run: Run, tmp_path: Path, verb: str, name: str, arguments: list[object]) -> None:
     (tmp_path / "alt.csv").write_text("id,alt\n1,a dog\n2,\n3,IMG_0001.jpg\n", "utf-8")
+    several = "image_id,caption,references\n1,a dog,a hound\n1,a cat,a hound\n2,two birds,birds\n"
+    (tmp_path / "several.csv").write_text(several, "utf-8")
     filled = [str(argument).replace("{folder}", str(tmp_path)) for argument in arguments]
     outcome = run(*verb.split(), *filled, "--json")
     if not outcome.stdout and "needs" in outcome.stderr:

@@ -23,8 +23,9 @@ from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import Ints, Masks, as_extreme, check_draws, p_value, rank_clusters
-from caplens.evaluation.tabular import Tabular
+from caplens.evaluation.tabular import Plottable
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
 from caplens.storage.identity import Identity
@@ -95,6 +96,11 @@ class Measurement:
         """The 95 % interval as people read it; nothing where nothing was resampled."""
         low, high = self.estimate.low, self.estimate.high
         return "" if np.isnan(low) else f"{self.shown(low)} to {self.shown(high)}"
+
+    def point(self) -> Point:
+        """Return it for a plot, on the scale that it is shown on."""
+        found = self.estimate
+        return Point(self.metric, found.value, (found.low, found.high), self.cluster).times(self.figure.scale)
 
     def cells(self) -> list[str]:
         """Return metric, value, interval, cluster, rows, figure in print and status, for a table."""
@@ -195,7 +201,7 @@ TABLE = ("set", "figure", "metric", "value", "95 % interval", "cluster", "rows",
 
 
 @dataclass
-class BenchReport(Tabular):
+class BenchReport(Plottable):
     """What a run of several sets found."""
 
     sets: list[SetReport]
@@ -219,6 +225,18 @@ class BenchReport(Tabular):
                 label = f"{figure.label} ×{figure.scale:g}" if figure.scale != 1 else figure.label
                 rows += [[part.rating_set.name, label, *row.cells()] for row in part.of(figure.key)]
         return Table(TABLE, rows, ("value", "95 % interval", "cluster", "rows", "in print"))
+
+    def panels(self) -> list[Panel]:
+        """Return one panel per set and headline figure, the best metric on top, with a line between rank clusters."""
+        return [
+            Panel(
+                f"{part.rating_set.title}: {figure.label}" + (f" ×{figure.scale:g}" if figure.scale != 1 else ""),
+                [row.point() for row in part.of(figure.key)],
+            )
+            for part in self.sets
+            for figure in part.task.figures
+            if figure.headline
+        ]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return one row per set, figure and metric, as numbers."""

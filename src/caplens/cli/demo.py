@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from caplens.cli._results import Layout, Signatures, show_result
-from caplens.cli._show import JsonTarget, progress_bar, say, tell, write_json
+from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, write_json
 from caplens.cli.weights import Purpose
 from caplens.core.progress import Progress
+
+if TYPE_CHECKING:
+    from caplens.evaluation.compare import Comparison
 
 METRICS = (
     *("bleu-4", "rouge-l", "meteor", "cider-d", "spice"),  # the classical ones
@@ -32,7 +35,7 @@ def command(
 
     Example: caplens demo --output demo
     """
-    from caplens.evaluation.compare import SIGNIFICANT, compare
+    from caplens.evaluation.compare import compare
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
 
@@ -55,13 +58,9 @@ def command(
     say(json, "System A on twelve pictures, against five references each:")
     show_result(report, Layout.table, json, signatures=[result.signature for result in report] if signatures else ())
     say(json)
-    say(json, "System A and system B, on the same pictures:")
-    show_result(
-        comparison,
-        Layout.table,
-        json,
-        remarks=[f"a new rank begins where the difference is significant (p < {SIGNIFICANT}, Holm)"],
-    )
+    say(json, "Is system B better, on the same pictures?")
+    columns = ("metric", *comparison.systems, "difference", "p (Holm)", "verdict")
+    show_table(json, columns, _side_by_side(comparison), right=columns[1:-1])
     say(json)
     say(json, f"Wrong words, things left out, every score: open {page}")
     say(json, f"Where the two systems differ:              open {board}")
@@ -69,6 +68,16 @@ def command(
         for name, reason in {**report.errors, **comparison.errors}.items():
             tell(f"{name} was not computed: {reason}")
         raise typer.Exit(2)
+
+
+def _side_by_side(comparison: Comparison) -> list[list[str]]:
+    """One row per metric: both scores, how far they are apart, and whether that is more than chance."""
+    rows = []
+    for title, table in comparison.tables().items():
+        by_system = {row[1]: row for row in table.rows}
+        first, second = (by_system[name] for name in comparison.systems)
+        rows.append([title, first[2], second[2], *second[4:]])
+    return rows
 
 
 def fetch_missing(names: Sequence[str], progress: Progress) -> None:

@@ -20,10 +20,11 @@ from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.pages import render_page
+from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
 from caplens.evaluation.several import rows_by_picture
-from caplens.evaluation.tabular import Tabular
+from caplens.evaluation.tabular import Plottable
 from caplens.metrics import canonical_name, default_metrics, find_metric
 from caplens.metrics.base import Metric, Result
 from caplens.storage.atomic import write_atomically
@@ -102,7 +103,7 @@ class MetricComparison:
 
 
 @dataclass(frozen=True)
-class Comparison(Tabular):
+class Comparison(Plottable):
     """Several systems on the same captions; the first one is the baseline."""
 
     systems: tuple[str, ...]
@@ -166,6 +167,15 @@ class Comparison(Tabular):
         stars = "" if difference.verdict == "same" else "**" if difference.p_holm < 0.01 else "*"
         value = difference.value * (100 if percent else 1)
         return f"{value:+.2f}", self.show_p(difference), f"{stars} {difference.verdict}".strip()
+
+    def panels(self) -> list[Panel]:
+        """Return one panel per metric, the best system on top, with a line between rank clusters."""
+        panels = []
+        for metric in self.metrics.values():
+            scale, title = (100, f"{metric.name} ×100") if metric.shown_as_percent else (1, metric.name)
+            points = (Point(each.system, each.score, each.interval, each.cluster) for each in metric.ranking())
+            panels.append(Panel(title, [point.times(scale) for point in points]))
+        return panels
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""

@@ -18,9 +18,10 @@ from caplens.core.plain_json import json_pieces
 from caplens.core.tables import Table, show_interval, show_number
 from caplens.evaluation.destinations import log_report
 from caplens.evaluation.pages import render_page
+from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import bootstrap_sums, interval
 from caplens.evaluation.several import Pictures, SeveralSummary, Which, chosen_rows, reduce_result
-from caplens.evaluation.tabular import Tabular
+from caplens.evaluation.tabular import Plottable
 from caplens.metrics import canonical_name
 from caplens.metrics.base import Result
 from caplens.storage.atomic import atomic_path, write_atomically
@@ -34,7 +35,7 @@ MANY = 20_000
 SCORE_NUMBERS = ("score", "95 % interval", "captions")
 
 
-class Report(Tabular):
+class Report(Plottable):
     """Results by metric name, in the order they were asked for."""
 
     def __init__(self, captions: CaptionSet) -> None:
@@ -123,6 +124,20 @@ class Report(Tabular):
                 ]
             )
         return Table(("metric", "score", "scale", "95 % interval", "captions"), rows, SCORE_NUMBERS)
+
+    def panels(self) -> list[Panel]:
+        """Return one panel for the metrics that people print times 100, one for the others."""
+        intervals = self.intervals()
+        panels = []
+        for percent, title in ((True, "score ×100, 95 % interval"), (False, "score, 95 % interval")):
+            scale = 100 if percent else 1
+            points = [
+                Point(result.name, result.score, intervals.get(result.name)).times(scale)
+                for result in self
+                if result.metric.shown_as_percent == percent
+            ]
+            panels.append(Panel(title, points))
+        return panels
 
     def per_picture(self, which: Which = "mean", choose_by: str | None = None) -> Report:
         """Return a report with one row per picture, where pictures have several captions (`groups`).

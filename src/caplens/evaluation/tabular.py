@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from caplens.core.tables import Table, TableFormat
 from caplens.storage.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from caplens.evaluation.plots import Panel
 
 
 class Tabular(ABC):
@@ -40,3 +47,17 @@ class Tabular(ABC):
         if path is not None:
             write_atomically(path, text)
         return text
+
+
+class Plottable(Tabular):
+    """A table of numbers with intervals, which can be drawn, too."""
+
+    @abstractmethod
+    def panels(self) -> Sequence[Panel]:
+        """Return what the plot shows."""
+
+    def plot(self) -> Figure:
+        """Return a figure of matplotlib: every number with its 95 % interval."""
+        from caplens.evaluation.plots import draw
+
+        return draw(self.panels())
