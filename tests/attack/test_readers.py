@@ -312,7 +312,7 @@ MISLEADING = [
     ("latin.jsonl", b'{"id": 1, "caption": "a"}\n{"id": 2, "caption": "caf\xe9"}', "line 2: byte 0xe9 is not UTF-8"),
     ("latin.json", b'{"1": "a",\n"2": "caf\xe9"}', "line 2: byte 0xe9 is not UTF-8"),
     ("latin.html", b'<p>\n<img alt="caf\xe9">', "line 2: byte 0xe9 is not UTF-8"),
-    ("blank.csv", " \n\n \n", "the file is empty"),
+    ("blank.csv", b"\xef\xbb\xbf\n", "the file is empty"),  # a byte order mark and nothing else
     ("wide.csv", "id,caption\n1,a\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8; .*UTF-16"),
 ]
 
