@@ -45,7 +45,7 @@ def command(
     from caplens.storage.weights import shipped
 
     pictures = picture_files(images)
-    refuse_overwriting([output, json], [*pictures, references, weights])
+    refuse_overwriting([output, json], pictures)  # the verb was given their folder
     known = {} if references is None else read_references(references)
     captioner = Captioner.load(weights or shipped("captioner"))
     with progress_bar() as progress:

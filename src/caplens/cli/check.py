@@ -57,9 +57,7 @@ def command(
     Example: caplens check alt.csv --images photos --fail-on wrong
     """
     from caplens.evaluation.check import check
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([csv, jsonl, sarif, html, json], texts)
     given = _read(texts, images)
     with progress_bar() as progress:
         report = check(

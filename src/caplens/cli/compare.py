@@ -67,9 +67,7 @@ def command(
     """
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json], [*predictions, references])
     systems = {
         name: read(
             path,

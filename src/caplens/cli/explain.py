@@ -57,14 +57,12 @@ def command(
     Example: caplens explain photo.jpg "a cat on the beach" --reference "a dog at the sea"
     """
     from caplens.evaluation.explain import explain
-    from caplens.storage.atomic import refuse_overwriting
 
     if len(words) > 2:
         raise InputError(f"{len(words)} words for a picture and a caption", remedy="put the caption into quotes")
     text, image = words[-1], words[0] if len(words) == 2 else None
     if image is None and Path(text).suffix and os.path.exists(text):
         raise InputError("there is no caption", where=text, remedy=f'write: caplens explain {text} "a caption"')
-    refuse_overwriting([json, html], [image, references])
     cited = [*(reference or []), *(_read(references, image) if references is not None else [])]
     explanation = explain(text, image, cited, **read_options(option))
     write_json(json, explanation.to_dict())

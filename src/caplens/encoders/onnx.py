@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,12 @@ def quantized(path: Path) -> Path:
 
 def _quantize(path: Path, target: Path) -> None:
     quantization = require("onnxruntime.quantization", "onnx", purpose="making 8-bit weights")
-    logging.disable(logging.WARNING)  # advice on graph clean-ups that change nothing here
+    root, thread = logging.getLogger(), threading.get_ident()
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    root.addFilter(of_others)  # advice on graph clean-ups that change nothing here; other threads keep their records
     try:
         quantization.quantize_dynamic(
             path,
@@ -55,4 +61,4 @@ def _quantize(path: Path, target: Path) -> None:
             weight_type=quantization.QuantType.QInt8,
         )
     finally:
-        logging.disable(logging.NOTSET)
+        root.removeFilter(of_others)
