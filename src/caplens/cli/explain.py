@@ -88,17 +88,17 @@ def _read(path: Path, image: str | None) -> list[str]:
             raise InputError("is not text in UTF-8", where=str(path)) from None
     by_id = read_references(path)
     names = [] if image is None else [image, Path(image).name, Path(image).stem]
-    found = next((by_id[name] for name in names if name in by_id), None)
-    if found is None and len(by_id) == 1:
-        found = next(iter(by_id.values()))
-    if found is None:
+    references = next((by_id[name] for name in names if name in by_id), None)
+    if references is None and len(by_id) == 1:
+        references = next(iter(by_id.values()))
+    if references is None:
         reason = "no picture says which to take" if image is None else f"{Path(image).stem!r} is not among them"
         raise InputError(
             f"there are references of {len(by_id)} pictures and {reason}",
             where=str(path),
             remedy="name the picture after its id, or give --reference TEXT",
         )
-    return found
+    return references
 
 
 def _lines(explanation: Explanation, colored: bool) -> Iterator[str]:

@@ -28,7 +28,7 @@ def list_weights(json: JsonTarget = None) -> None:
             "license": model.license,
             "carriers": [f"{carrier.package} {carrier.version}" for carrier in model.carriers],
             "megabytes": round(model.size / 1e6, 1),
-            "path": None if (found := weights.find(model.name)) is None else str(found),
+            "path": None if (path := weights.find(model.name)) is None else str(path),
         }
         for model in weights.models().values()
     ]
@@ -101,6 +101,6 @@ def path(
     """
     from caplens.storage import weights
 
-    found = str(weights.require(name))
-    write_json(json, {name: found})
-    say(json, found)
+    location = str(weights.require(name))
+    write_json(json, {name: location})
+    say(json, location)
