@@ -45,10 +45,8 @@ def build(
     """
     from caplens.core.errors import InputError
     from caplens.readers import read_references
-    from caplens.storage.atomic import refuse_overwriting
     from caplens.text.idf import build_idf
 
-    refuse_overwriting([output, json], captions)
     if output.suffix != ".safetensors":
         raise InputError("an idf table is a .safetensors file", where=str(output), remedy="name it so")
     if len(captions) == 1 and Path(captions[0]).is_file():

@@ -140,9 +140,7 @@ def _score_file(
 ) -> None:
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json, html], [predictions, reading["references"]])
     captions = read(predictions, **reading)
     with progress_bar() as progress:
         report = evaluate(captions, metrics=asked or None, progress=progress, **options)
