@@ -145,3 +145,15 @@ def test_one_of_keep_and_top(folder: Path, tmp_path: Path) -> None:
     for wrong in ({}, {"keep": "length > 1", "top": "3%"}, {"top": "30%"}, {"top": "a lot", "metric": "length"}):
         with pytest.raises(InputError):
             filter_shards(folder, output=tmp_path / "kept", workers=1, **wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_read_is_not_written_over(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    source = tmp_path / "data" / "x.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(rows), source)
+    before = source.read_bytes()
+    with pytest.raises(InputError, match="shards are read from this folder"):
+        filter_shards(source, output=tmp_path / "data", scores=tmp_path / "scores", keep="length > 7", workers=1)
+    with pytest.raises(InputError, match="shards are read from this folder"):
+        caplens.evaluate_shards(source, "length", output=tmp_path / "data", workers=1)
+    assert source.read_bytes() == before

@@ -15,7 +15,7 @@ from caplens.metrics.base import Metric
 from caplens.scale.engines import Engine, make_engine
 from caplens.scale.plan import AddCounts, CountShard, Done, Reading, ScoreShard, corpus_tokenizer
 from caplens.scale.results import ShardReport
-from caplens.scale.shards import Shard, choose_part, find_shards
+from caplens.scale.shards import Shard, choose_part, find_shards, refuse_folder_of
 from caplens.scale.stored import PURPOSE
 from caplens.storage.identity import Identity
 from caplens.text.ngrams import Tokenizer, tokenizer_name
@@ -68,6 +68,7 @@ def evaluate_shards(
     every = find_shards(paths, allow_urls=allow_urls)
     shards = every if part is None else choose_part(every, part)
     folder = Path(output)
+    refuse_folder_of(every, folder)
     reading = Reading(references, images, videos, caption_column, image_column, id_column)
     runner = make_engine(engine, workers, gpus_per_worker)
     names, made = _choose(metrics, reading, every)

@@ -26,7 +26,7 @@ from caplens.scale.engines import Engine, make_engine
 from caplens.scale.evaluate import evaluate_shards
 from caplens.scale.kept import LAYOUTS, KeptRows, WriteKept, write_uids
 from caplens.scale.results import ShardReport
-from caplens.scale.shards import find_shards
+from caplens.scale.shards import find_shards, refuse_folder_of
 from caplens.scale.stored import StoredShard
 from caplens.storage.atomic import atomic_path
 
@@ -157,6 +157,8 @@ def filter_shards(
     names = list(dict.fromkeys([*(one.metric for one in conditions), *([metric] if metric else [])]))
     output = Path(output)
     folder = Path(scores) if scores is not None else (output.parent if to == "uids" else output) / _SCORES
+    found = {shard.name: shard for shard in find_shards(paths, allow_urls=allow_urls)}
+    refuse_folder_of([*found.values()], output)
     runner = make_engine(engine, workers, gpus_per_worker)
     report = evaluate_shards(
         paths, names, output=folder, engine=runner, allow_urls=allow_urls, progress=progress, **reading_and_options
@@ -164,7 +166,6 @@ def filter_shards(
     if share is not None:
         conditions = [top_condition(report, find_metric(cast(str, metric)).name, share)]
     choosing = _Choosing(report.shards, conditions, deduplicate)
-    found = {shard.name: shard for shard in find_shards(paths, allow_urls=allow_urls)}
     errors = dict(report.errors)
     if to == "uids":
         write_uids(output, choosing.kept_ids())

@@ -132,6 +132,13 @@ def choose_part(shards: Sequence[Shard], part: str) -> list[Shard]:
     return list(shards[int(numbers[1]) - 1 :: int(numbers[2])])
 
 
+def refuse_folder_of(shards: Sequence[Shard], folder: Path) -> None:
+    """Raise an `InputError` if results would go where shards are: they might replace them, or be taken for shards."""
+    for parent in {os.path.dirname(shard.location) or "." for shard in shards if not shard.is_remote}:
+        if folder.is_dir() and os.path.samefile(parent, folder):
+            raise InputError("shards are read from this folder", where=str(folder), remedy="write to another one")
+
+
 def _local_files(word: str) -> list[str]:
     if os.path.isdir(word):
         files = [os.path.join(word, name) for name in sorted(os.listdir(word)) if not name.startswith(".")]
