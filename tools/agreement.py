@@ -19,7 +19,8 @@ import numpy as np
 from caplens.bench.base import RatingSet, Task, find_sets, known_sets
 from caplens.bench.data import DataFolders
 from caplens.bench.page import headlines
-from caplens.bench.run import BenchReport, Measurement, SetReport, run
+from caplens.bench.results import BenchReport, Measurement, SetReport
+from caplens.bench.run import run
 from caplens.bench.score_store import is_stored
 from caplens.bench.statistics import AgreementStatistic
 from caplens.core.errors import CaplensError, CaplensWarning

@@ -22,7 +22,7 @@ from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, w
 from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
-    from caplens.bench.run import BenchReport
+    from caplens.bench.results import BenchReport
 
 
 def command(
@@ -43,7 +43,7 @@ def command(
             "-m",
             metavar="NAMES",
             help="Names with commas between: of `caplens metrics`, classical, picture, learned, FILE.py:CLASS.",
-            show_default="all that can run",
+            show_default="all that can run; with --scores, none",
         ),
     ] = None,
     option: Options = None,
@@ -54,6 +54,13 @@ def command(
     ] = None,
     captions: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Captions that --ratings judges; two for preferences.")
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Scores made elsewhere: jsonl or csv with image (or video), caption, and numbers in other columns.",
+        ),
     ] = None,
     references: References = None,
     images: Images = None,
@@ -76,6 +83,7 @@ def command(
     from caplens.bench.base import RatingSet, find_sets, known_sets
     from caplens.bench.custom_ratings import OwnRatings
     from caplens.bench.data import DataFolders
+    from caplens.bench.outside_scores import OutsideScores
     from caplens.bench.run import run
 
     folders = DataFolders(data or [])
@@ -98,11 +106,15 @@ def command(
             raise InputError("no rating set was found", remedy="name a folder that holds some: --data DIR")
     else:
         chosen = find_sets(names)
+    outside = None if scores is None else OutsideScores.read(scores)
+    if outside is not None and metrics is None:
+        metrics = ""  # the file is what is to be measured; metrics beside it only where they are named
     with progress_bar() as progress:
         report = run(
             chosen,
             _metrics(metrics, read_options(option, encoder, allow_urls)),
             folders,
+            outside,
             resamples=resamples,
             permutations=permutations,
             seed=seed,
