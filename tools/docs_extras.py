@@ -16,6 +16,7 @@ EXTRAS = {
     "regions": "the object detector: infometic, `caplens explain` of pictures",
     "table": "parquet files, `to_pandas()`",
     "video": "videos: em-score, pac-s of videos",
+    "judge": "language models as judges: clair, fleur, g-veval",
     "clip": "CLIP from the hub (torch)",
     "int8": "the 8-bit embedded encoder",
     "train": "`caplens train`",

@@ -58,12 +58,27 @@ Encoder = Annotated[
     ),
 ]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
+MaxRequests = Annotated[
+    int | None,
+    typer.Option(
+        "--max-requests",
+        min=0,
+        metavar="NUMBER",
+        help="How many questions judges may send; a run that needs more is refused, with what it needs.",
+        show_default="1000",
+    ),
+]
 
 
 MOST_REASONS = 20
 
 
-def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False) -> dict[str, Any]:
+def read_options(
+    pairs: Sequence[str] | None,
+    encoder: str | None = None,
+    allow_urls: bool = False,
+    max_requests: int | None = None,
+) -> dict[str, Any]:
     """`key=value` words as keyword arguments; numbers, true, false and none get their own type.
 
     >>> read_options(["k_r=0.5", "idf=coco.npz", "size=3", "fast=true", "limit=none"])
@@ -74,6 +89,8 @@ def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_
         options["encoder"] = encoder
     if allow_urls:
         options["allow_urls"] = True
+    if max_requests is not None:
+        options["max_requests"] = max_requests
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():

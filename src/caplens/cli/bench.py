@@ -11,6 +11,7 @@ from caplens.cli._arguments import (
     AllowUrls,
     Encoder,
     Images,
+    MaxRequests,
     Options,
     References,
     Videos,
@@ -49,6 +50,7 @@ def command(
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     ratings: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own: csv with id, rating or id, preference.")
     ] = None,
@@ -112,7 +114,7 @@ def command(
     with progress_bar() as progress:
         report = run(
             chosen,
-            _metrics(metrics, read_options(option, encoder, allow_urls)),
+            _metrics(metrics, read_options(option, encoder, allow_urls, max_requests)),
             folders,
             outside,
             resamples=resamples,
@@ -138,12 +140,12 @@ def command(
 def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
     """The metrics asked for; all that can be made without a word, the others named with what they lack."""
     from caplens.core.errors import CaplensError
-    from caplens.metrics import list_metrics, load_metrics
+    from caplens.metrics import load_metrics
 
     if names is not None and names.strip() != "all":
         return load_metrics(split_names(names), options)
     lacking: dict[str, CaplensError] = {}
-    made = load_metrics([entry["name"] for entry in list_metrics()], options, lacking)
+    made = load_metrics(["all"], options, lacking)
     for name, reason in lacking.items():
         tell(f"{name} is left out: {reason}")
     return made

@@ -14,6 +14,7 @@ from caplens.cli._arguments import (
     IdColumn,
     ImageColumn,
     Images,
+    MaxRequests,
     Metrics,
     Options,
     References,
@@ -44,6 +45,7 @@ def command(
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     resamples: Annotated[
         int | None,
         typer.Option(
@@ -91,7 +93,7 @@ def command(
             resamples=resamples,
             seed=seed,
             progress=progress,
-            **read_options(option, encoder, allow_urls),
+            **read_options(option, encoder, allow_urls, max_requests),
         )
 
     write_json(json, found.to_dict())

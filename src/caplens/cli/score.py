@@ -14,6 +14,7 @@ from caplens.cli._arguments import (
     IdColumn,
     ImageColumn,
     Images,
+    MaxRequests,
     Metrics,
     Options,
     References,
@@ -55,6 +56,7 @@ def command(
     option: Options = None,
     encoder: Encoder = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     format: Format = Layout.table,
@@ -87,7 +89,7 @@ def command(
             metrics=asked or None,
             progress=progress,
             strict=strict,
-            **read_options(option, encoder, allow_urls),
+            **read_options(option, encoder, allow_urls, max_requests),
         )
 
     if json is not None:  # details are worked out for those who look at them
