@@ -45,16 +45,16 @@ def command(
     from caplens.storage.weights import shipped
 
     pictures = picture_files(images)
-    refuse_overwriting([output, json], [*pictures, references, weights])
+    refuse_overwriting([output, json], pictures)  # the verb was given their folder
     known = {} if references is None else read_references(references)
     captioner = Captioner.load(weights or shipped("captioner"))
     with progress_bar() as progress:
-        made = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress)
-    for picture, reason in made.failures.items():
+        captioned = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress)
+    for picture, reason in captioned.failures.items():
         tell(f"{picture} was not captioned: {reason}")
-    if not made.pictures:
+    if not captioned.pictures:
         raise InputError("none of the pictures can be read")
-    ids = picture_ids(made.pictures, known)
+    ids = picture_ids(captioned.pictures, known)
     if references is not None and not set(ids) & set(known):
         raise InputError(f"none of the pictures is in it (first id: {ids[0]!r})", where=str(references))
 
@@ -68,7 +68,7 @@ def command(
                 **({"references": known[name]} if name in known else {}),
                 "image": os.path.abspath(path) if base is None else os.path.relpath(path, base),
             }
-            for name, caption, path in zip(ids, made.captions, made.pictures, strict=True)
+            for name, caption, path in zip(ids, captioned.captions, captioned.pictures, strict=True)
             if references is None or name in known
         ]
 

@@ -57,9 +57,7 @@ def command(
     Example: caplens check alt.csv --images photos --fail-on wrong
     """
     from caplens.evaluation.check import check
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([csv, jsonl, sarif, html, json], texts)
     given = _read(texts, images)
     with progress_bar() as progress:
         report = check(
@@ -112,20 +110,20 @@ def _read(paths: Sequence[Path], images: Path | None) -> _Given:
     files = [path for path in paths if not _has_pages(path)]
     if files:
         raise InputError("is not a web page", where=str(files[0]), remedy="check files of texts one at a time")
-    found = [
+    shown = [
         (path / image.page if path.is_dir() else path, image) for path in paths for image in page_images(path, images)
     ]
-    if not found:
+    if not shown:
         raise InputError("there is no picture on the page", where=", ".join(map(str, paths)))
     captions = CaptionSet.of(
-        [image.alt or "" for _, image in found],
-        images=[image.media for _, image in found],
-        ids=[f"{number}: {image.id}" for number, (_, image) in enumerate(found, 1)],
+        [image.alt or "" for _, image in shown],
+        images=[image.media for _, image in shown],
+        ids=[f"{number}: {image.id}" for number, (_, image) in enumerate(shown, 1)],
         source=str(paths[0]),
     )
-    places = [f"{page}, line {image.line}" for page, image in found]
+    places = [f"{page}, line {image.line}" for page, image in shown]
     # An empty alt says that the picture is decoration; a missing one says nothing.
-    return _Given(captions, places, [image.alt == "" or image.hidden for _, image in found])
+    return _Given(captions, places, [image.alt == "" or image.hidden for _, image in shown])
 
 
 def _has_pages(path: Path) -> bool:

@@ -57,14 +57,12 @@ def command(
     Example: caplens explain photo.jpg "a cat on the beach" --reference "a dog at the sea"
     """
     from caplens.evaluation.explain import explain
-    from caplens.storage.atomic import refuse_overwriting
 
     if len(words) > 2:
         raise InputError(f"{len(words)} words for a picture and a caption", remedy="put the caption into quotes")
     text, image = words[-1], words[0] if len(words) == 2 else None
     if image is None and Path(text).suffix and os.path.exists(text):
         raise InputError("there is no caption", where=text, remedy=f'write: caplens explain {text} "a caption"')
-    refuse_overwriting([json, html], [image, references])
     cited = [*(reference or []), *(_read(references, image) if references is not None else [])]
     explanation = explain(text, image, cited, **read_options(option))
     write_json(json, explanation.to_dict())
@@ -90,17 +88,17 @@ def _read(path: Path, image: str | None) -> list[str]:
             raise InputError("is not text in UTF-8", where=str(path)) from None
     by_id = read_references(path)
     names = [] if image is None else [image, Path(image).name, Path(image).stem]
-    found = next((by_id[name] for name in names if name in by_id), None)
-    if found is None and len(by_id) == 1:
-        found = next(iter(by_id.values()))
-    if found is None:
+    references = next((by_id[name] for name in names if name in by_id), None)
+    if references is None and len(by_id) == 1:
+        references = next(iter(by_id.values()))
+    if references is None:
         reason = "no picture says which to take" if image is None else f"{Path(image).stem!r} is not among them"
         raise InputError(
             f"there are references of {len(by_id)} pictures and {reason}",
             where=str(path),
             remedy="name the picture after its id, or give --reference TEXT",
         )
-    return found
+    return references
 
 
 def _lines(explanation: Explanation, colored: bool) -> Iterator[str]:

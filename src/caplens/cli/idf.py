@@ -33,10 +33,8 @@ def build(
     """
     from caplens.core.errors import InputError
     from caplens.readers import read_references
-    from caplens.storage.atomic import refuse_overwriting
     from caplens.text.idf import build_idf
 
-    refuse_overwriting([output, json], [captions])
     if output.suffix != ".safetensors":
         raise InputError("an idf table is a .safetensors file", where=str(output), remedy="name it so")
     table = build_idf(read_references(captions).values(), tokenizer)

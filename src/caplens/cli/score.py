@@ -69,9 +69,7 @@ def command(
     """
     from caplens.evaluation.evaluate import evaluate
     from caplens.readers import read
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json, html], [predictions, references])
     captions = read(
         predictions,
         references,

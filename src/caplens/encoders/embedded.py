@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
-from caplens.core.layers import gelu
+from caplens.core.layers import gelu, product
 from caplens.core.optional import check
 from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
@@ -65,9 +65,11 @@ class Head:
 
     def _map(self, features: Vectors) -> Vectors:
         x = (features - self.shift) * self.scale
-        hidden = gelu(np.asarray(x @ self.tensors["up.weight"].T + self.tensors["up.bias"], np.float32))
-        straight = x @ self.tensors["linear.weight"].T + self.tensors["linear.bias"]
-        return np.asarray(straight + hidden @ self.tensors["down.weight"].T + self.tensors["down.bias"], np.float32)
+        hidden = gelu(product(x, self.tensors["up.weight"].T) + self.tensors["up.bias"])
+        straight = product(x, self.tensors["linear.weight"].T) + self.tensors["linear.bias"]
+        return np.asarray(
+            straight + product(hidden, self.tensors["down.weight"].T) + self.tensors["down.bias"], np.float32
+        )
 
 
 def read_heads(path: Path) -> tuple[Head, Head, str]:
@@ -179,12 +181,16 @@ class Backbones:
 
     def image_features(self, batch: Vectors) -> Vectors:
         """Class token, mean patch and mean patch of the second backbone, side by side."""
+        if len(batch) == 1:  # a picture alone would take another way through the products than one among several
+            return self.image_features(np.repeat(batch, 2, axis=0))[:1]
         tokens = self._run(GRID, batch)
         second = self._run("tinyvit-5m", batch).reshape(len(batch), -1)
         return np.concatenate([tokens[:, 0], tokens[:, 1:].mean(axis=1), second], axis=1)
 
     def patches(self, batch: Vectors) -> Vectors:
         """Every patch of the first backbone, row by row: (pictures, 256, 384)."""
+        if len(batch) == 1:
+            return self.patches(np.repeat(batch, 2, axis=0))[:1]
         return self._run(GRID, batch)[:, 1:]
 
     def region_features(self, pixels: Vectors, boxes: NDArray[np.floating]) -> Vectors:

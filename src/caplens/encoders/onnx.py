@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-def session(path: Path, tensor: str, *, in_float: bool = False) -> InferenceSession:
-    """Return a session that gives `tensor`, an output or an inner tensor; threads as OMP_NUM_THREADS says.
+def session(path: Path, tensor: str = "", *, in_float: bool = False) -> InferenceSession:
+    """Return a session that gives the model's outputs and its inner `tensor`; threads as OMP_NUM_THREADS says.
 
     With `in_float`, products of a model in 8-bit numbers are computed in float.
     """
@@ -32,7 +33,9 @@ def session(path: Path, tensor: str, *, in_float: bool = False) -> InferenceSess
         model = float_products(model)
         # Else the runtime sees 8-bit weights before a product and computes in 8 bits after all.
         options.add_session_config_entry("session.disable_quant_qdq", "1")
-    return onnxruntime.InferenceSession(expose(model, tensor), options, providers=["CPUExecutionProvider"])
+    if tensor:
+        model = expose(model, tensor)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def quantized(path: Path) -> Path:
@@ -42,7 +45,12 @@ def quantized(path: Path) -> Path:
 
 def _quantize(path: Path, target: Path) -> None:
     quantization = require("onnxruntime.quantization", "onnx", purpose="making 8-bit weights")
-    logging.disable(logging.WARNING)  # advice on graph clean-ups that change nothing here
+    root, thread = logging.getLogger(), threading.get_ident()
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    root.addFilter(of_others)  # advice on graph clean-ups that change nothing here; other threads keep their records
     try:
         quantization.quantize_dynamic(
             path,
@@ -53,4 +61,4 @@ def _quantize(path: Path, target: Path) -> None:
             weight_type=quantization.QuantType.QInt8,
         )
     finally:
-        logging.disable(logging.NOTSET)
+        root.removeFilter(of_others)

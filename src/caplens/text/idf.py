@@ -6,6 +6,7 @@ idf(w) = log(images) - log(max(1, document frequency of w)), counted over the ev
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
-from caplens.native._kernels import NgramIndex, TfIdf
+from caplens.native._kernels import NgramIndex, TfIdf, log_each
 from caplens.storage.tensors import read_tensors, write_tensors
 from caplens.text.ngrams import ReferenceIndex, Tokenizer, tokenizer_name
 
@@ -204,6 +205,6 @@ def _table_weights(references: ReferenceIndex, table: IdfTable) -> Weights:
 
 
 def _weights(index: NgramIndex, images: int) -> Weights:
-    unseen = float(np.log(max(1, images)))
-    kernel = TfIdf(index, unseen - np.log(np.maximum(1, index.frequencies())), unseen)
+    unseen = math.log(max(1, images))
+    kernel = TfIdf(index, unseen - log_each(np.maximum(1.0, index.frequencies())), unseen)
     return Weights(kernel, images, all_zero=kernel.all_zero)
