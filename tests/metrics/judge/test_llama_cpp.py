@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -60,7 +61,7 @@ def test_a_real_model_judges_with_json_mode_and_probabilities(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
-    options = {"model": "smollm2", "base_url": address, "max_tokens": 40, "smoothing": True}
+    options: dict[str, Any] = {"model": "smollm2", "base_url": address, "max_tokens": 40, "smoothing": True}
     report = caplens.evaluate(["a dog runs"], [["a running dog"]], metrics=["clair"], **options)
     (score,) = report["clair"].scores
     assert 0 < score < 1
