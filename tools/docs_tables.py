@@ -33,6 +33,7 @@ PAGE_OF = {
     **dict.fromkeys(("cider-d", "cider-plain", "cider-r"), "cider"),
     **dict.fromkeys(("em-score", "em-score-ref"), "em-score"),
     **dict.fromkeys(("infometic-p", "infometic-r", "infometic-plus"), "infometic"),
+    **dict.fromkeys(("clair", "fleur", "g-veval"), "judge"),
     "ref-clip-s": "clip-s",
     "ref-pac-s": "pac-s",
 }
