@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(wildcard src/caplens/native/*.cpp src/caplens/native/*.h src/caplens/native/ptb_generator/*) CMakeLists.txt
 
-.PHONY: demo test lint docs perf sanitize clean
+.PHONY: demo test lint docs perf sanitized sanitize attack clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -67,11 +67,37 @@ perf: $(VENV)/.dev
 # `-S` keeps the editable install out of the way; an exception needs libstdc++ to be there before the sanitizer starts.
 SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	PYTHONPATH="$(CURDIR)/build/sanitize/site:$(CURDIR):$$($(BIN)/python -c 'import sys; print(":".join(sys.path[1:]))')" $(BIN)/python -S
-sanitize: $(VENV)/.dev
+sanitized: $(VENV)/.dev
 	$(BIN)/pip install -q --no-deps --upgrade --target build/sanitize/site -C cmake.define.CAPLENS_SANITIZE=ON -C build-dir=build/sanitize/cmake .
+
+sanitize: sanitized
 	$(SANITIZED) -m pytest -q -p no:cacheprovider -m "not oracle" tests/native tests/text/test_ngrams.py \
 		tests/text/test_parse.py tests/metrics/test_ngram_metrics.py tests/metrics/test_meteor.py tests/metrics/test_wmd.py
 	$(SANITIZED) tests/fuzz.py 200000
+
+# The long attacks (tests/attack/long), about half an hour: more than a million fuzzed inputs, 200 kills, changed caches;
+# docs/research/attacks.md is written at the end. The coverage-guided part needs clang (Debian: clang-14 libclang-rt-14-dev).
+ATTACK := -m tests.attack.long
+FUZZED := ptb ptb_text meteor_index meteor_data meteor_lexicon meteor_normalize meteor_stem meteor_align meteor_greedy \
+	meteor_count hashing
+CLANG  := $(firstword $(foreach name,clang++ clang++-19 clang++-16 clang++-14,$(shell command -v $(name))))
+attack: sanitized $(if $(CLANG),build/attack/coverage_guided)
+	rm -f build/attack.jsonl
+	$(BIN)/python $(ATTACK) malformed 1
+	for seed in 1 2 3; do $(SANITIZED) $(ATTACK) kernels 100000 $$seed || exit 1; done
+	for seed in 1 2; do $(SANITIZED) $(ATTACK) indexes 30000 $$seed || exit 1; done
+	[ -z "$(CLANG)" ] || for seed in 1 2; do $(BIN)/python $(ATTACK) coverage 300000 $$seed || exit 1; done
+	$(BIN)/python $(ATTACK) readers 60000
+	$(BIN)/python $(ATTACK) pictures 60000
+	$(BIN)/python $(ATTACK) videos 2000
+	$(BIN)/python $(ATTACK) kills 200
+	$(BIN)/python $(ATTACK) caches 500
+	$(BIN)/python $(ATTACK) report
+
+build/attack/coverage_guided: tests/attack/long/coverage_guided.cpp $(NATIVE) | sanitized
+	mkdir -p build/attack
+	$(CLANG) -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Isrc/caplens/native \
+		-Ibuild/sanitize/cmake $< $(FUZZED:%=src/caplens/native/%.cpp) -o $@
 
 clean:
 	rm -rf $(VENV) build out

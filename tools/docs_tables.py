@@ -35,6 +35,7 @@ PAGE_OF = {
     **dict.fromkeys(("cider-d", "cider-plain", "cider-r"), "cider"),
     **dict.fromkeys(("em-score", "em-score-ref"), "em-score"),
     **dict.fromkeys(("infometic-p", "infometic-r", "infometic-plus"), "infometic"),
+    **dict.fromkeys(("clair", "fleur", "g-veval"), "judge"),
     "ref-clip-s": "clip-s",
     "ref-pac-s": "pac-s",
 }
@@ -134,6 +135,8 @@ VERB_PAGES = {
     "explain": ("Explain a caption", "explain.md"),
     "compare": ("Compare systems", "compare.md"),
     "caption": ("Captions and rewards", "captioner.md"),
+    "report": ("Many files, many machines", "scale.md"),
+    "filter": ("Filter", "scale.md#filter"),
     "generate": ("Train PAC-S", "train.md#pac-s"),
     "bench": ("Agreement with people", "bench.md"),
     "train": ("Train", "train.md"),

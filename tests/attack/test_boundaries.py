@@ -290,7 +290,7 @@ def test_check_and_explain_go_on_without_the_picture(tmp_path: Path, monkeypatch
 
     path = tmp_path / "picture.png"
     Image.new("RGB", (32, 32)).save(path)
-    monkeypatch.setattr(check_module, "evaluate", raising)
+    monkeypatch.setattr(check_module, "score_captions", raising)
     report = check_module.check(CaptionSet.of(["a cat", ""], images=[str(path), str(path)]))
     assert [row.verdict for row in report.rows][1] == "wrong"
     assert "IndexError" in report.notes[0]

@@ -312,6 +312,7 @@ MISLEADING = [
     ("latin.jsonl", b'{"id": 1, "caption": "a"}\n{"id": 2, "caption": "caf\xe9"}', "line 2: byte 0xe9 is not UTF-8"),
     ("latin.json", b'{"1": "a",\n"2": "caf\xe9"}', "line 2: byte 0xe9 is not UTF-8"),
     ("latin.html", b'<p>\n<img alt="caf\xe9">', "line 2: byte 0xe9 is not UTF-8"),
+    ("blank.csv", b"\xef\xbb\xbf\n", "the file is empty"),  # a byte order mark and nothing else
     ("wide.csv", "id,caption\n1,a\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8; .*UTF-16"),
 ]
 
@@ -337,6 +338,24 @@ def test_repeated_columns_and_members_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(tar_of([(tarfile.TarInfo(name), b"x") for name in ("1.txt", "1.caption")]))
     with pytest.raises(InputError, match=r"a\.tar, member '1\.caption': the caption of this sample stands twice"):
         read(tmp_path / "a.tar")
+
+
+def test_a_parquet_file_whose_statistics_are_damaged_ends_no_process(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": ["1", "2"], "caption": ["a", "b"]}), path)
+    footer = int.from_bytes(path.read_bytes()[-8:-4], "little") + 8
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom caplens.core.errors import CaplensError\n"
+        "from caplens.readers import read\npath = Path(sys.argv[1])\nsound = path.read_bytes()\n"
+        "for place in range(len(sound) - int(sys.argv[2]), len(sound)):\n"
+        "  for flip in (1, 2, 4, 16, 64):\n"
+        "    data = bytearray(sound)\n    data[place] ^= flip\n    path.write_bytes(data)\n"
+        "    try:\n      read(path)\n    except CaplensError:\n      pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path), str(footer)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
 
 
 # --- pages ---

@@ -12,6 +12,9 @@ from caplens.cli import main
 PREDICTIONS = '{"id": "1", "caption": "a dog", "references": ["a dog", "the dog"]}\n'
 
 
+TRAIN = ["train", "nneval", "--human", "r.json", "--machine", "r.json", "--validation", "p.jsonl"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -19,6 +22,12 @@ PREDICTIONS = '{"id": "1", "caption": "a dog", "references": ["a dog", "the dog"
         ["score", "p.jsonl", "-m", "length", "--html", "./p.jsonl"],
         ["score", "p.jsonl", "-r", "r.json", "-m", "length", "--html", "r.json"],
         ["compare", "p.jsonl", "q.jsonl", "-m", "length", "--json", "q.jsonl"],
+        ["compare", "p.jsonl", "q.jsonl", "-m", "length", "--html", "p.jsonl"],
+        ["score", "p.jsonl", "-m", "cider-d", "-o", "idf=r.json", "--json", "r.json"],
+        ["bench", "--ratings", "r.txt", "--captions", "p.jsonl", "-m", "length", "--html", "r.txt"],
+        ["bench", "--ratings", "r.txt", "--captions", "p.jsonl", "-m", "length", "--json", "p.jsonl"],
+        [*TRAIN, "--config", "r.txt", "--output", "out", "--json", "r.txt"],
+        ["generate", "positives", "--images", ".", "--captions", "r.json", "--output", "out", "--json", "r.json"],
         ["explain", "a dog", "-r", "r.txt", "--json", "r.txt"],
         ["explain", "a dog", "-r", "r.txt", "--html", "r.txt"],
         ["check", "p.jsonl", "--jsonl", "p.jsonl"],

@@ -100,9 +100,11 @@ ARGUMENTS = {
     "compare": ["{captions}", "{captions}", "-m", "cider-r,clip-s", "--resamples", "10"],
     "demo": ["--output", "{output}/demo"],
     "explain": ["{image}", "a cat"],
+    "filter": ["{captions}", "--keep", "length > 1", "--output", "{output}/kept", "--workers", "1"],
     "generate positives": ["--images={folder}", "--captions={pairs}", "--output={output}", "--captioner=a/b"],
     "idf build": ["{captions}", "--output", "{output}/idf.safetensors"],
     "new-metric": ["vowels", "--output", "{output}/vowels"],
+    "report": ["{output}/kept/scores"],  # which the verb before has filled
     "score": ["{captions}", "--html", "{output}/score.html"],
     "weights fetch": ["wordnet-3.0"],
     "weights path": ["wordnet-3.0"],
@@ -245,7 +247,8 @@ def _problem(name: str, outcome: Outcome, here: set[str]) -> str:
     asked = {package for _, needed, how in lacking if how.startswith("pip") for package in re.split(", | and ", needed)}
     if outcome.code not in (0, 2) or "Traceback" in outcome.stderr:
         return "breaks down"
-    if outcome.code == 2 and not lacking and not (name.startswith("train") and "none" in outcome.stderr):
+    named = (name.startswith("train") and "none" in outcome.stderr) or "-o model=NAME" in outcome.stderr
+    if outcome.code == 2 and not lacking and not named:
         return "does not say how to get what it lacks"
     return "asks for what is here" if asked & here else ""
 

@@ -53,8 +53,8 @@ def test_products_in_float_equal_numpy_on_the_stored_weights(quantized: Path) ->
     x = np.random.default_rng(1).normal(size=(5, 16)).astype(np.float32)
     hidden = 1 / (1 + np.exp(-(x @ dequantized(quantized, "w"))))
     exact = hidden @ dequantized(quantized, "v")
-    (in_float,) = session(quantized, "y", in_float=True).run(["y"], {"x": x})
-    (in_8_bits,) = session(quantized, "y").run(["y"], {"x": x})
+    (in_float,) = session(quantized, in_float=True).run(["y"], {"x": x})
+    (in_8_bits,) = session(quantized).run(["y"], {"x": x})
     assert np.abs(in_float - exact).max() < 1e-6
     assert np.abs(in_8_bits - exact).max() > 1e-4  # or the test shows nothing
 

@@ -8,6 +8,8 @@ import pytest
 
 from caplens.core.captions import CaptionSet
 from caplens.core.details import Details
+from caplens.core.errors import MissingData
+from caplens.core.progress import silent
 from caplens.evaluation.details import left_out, wrong_words
 from caplens.evaluation.reference_support import ReferenceMatcher, ReferenceSupport
 from caplens.storage import weights
@@ -25,9 +27,11 @@ def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def support() -> ReferenceMatcher:
     """With everything it can use."""
-    needed = ("wordnet-3.0", "en_core_web_md")
-    if not meteor_data.built().complete or any(weights.find(name) is None for name in needed):
-        pytest.skip("METEOR's data, WordNet or the parser are not in the cache: caplens weights fetch")
+    try:
+        meteor_data.build(weights.require("meteor"), silent)
+        weights.check("wordnet-3.0", "en_core_web_md", purpose="explaining by references")
+    except MissingData as missing:
+        pytest.skip(str(missing))
     return ReferenceMatcher()
 
 

@@ -180,7 +180,7 @@ def test_options_are_checked_and_named_in_the_signature() -> None:
     for message, wrong in refused.items():
         with pytest.raises(caplens.core.errors.InputError, match=message):
             caplens.evaluate(captions, metrics=["cider-r"], **wrong)
-    with pytest.raises(TypeError, match="list of strings"):
+    with pytest.raises(caplens.core.errors.CaplensError, match="a tokenizer must return a list of strings"):
         caplens.evaluate(captions, metrics=["bleu-1"], tokenizer=str.upper)
 
 

@@ -18,7 +18,7 @@ from caplens.core.captions import CaptionSet
 from caplens.evaluation.check import check
 from caplens.metrics import load_metrics
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("cache")]
+pytestmark = pytest.mark.browser
 
 LONG = "a-system-with-quite-a-long-name-and-no-space-in-it-at-all"
 TEXTS = {str(number): f"a {'very ' * number}long caption number {number}" for number in range(6)}

@@ -40,6 +40,8 @@ class Task:
     details: bool = False
     """Whether some figures read the metrics' details, so that only metrics that explain can be measured by these."""
     sources: tuple[Path, ...] = ()
+    pictures: tuple[Sequence[str], ...] = ()
+    """Per trial the name of every row's picture or video, by which scores from outside are joined."""
 
 
 class RatingSet(ABC):

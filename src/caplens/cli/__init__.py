@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from caplens.cli._show import tell
 from caplens.core.errors import CaplensWarning, MetricNote, UnexpectedError, as_caplens_error
@@ -26,9 +26,29 @@ __all__ = ["build_app", "main"]
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 _DAILY = ("demo", "score", "check", "explain", "compare", "caption")
-ORDER = (*_DAILY, "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
+ORDER = (*_DAILY, "report", "filter", "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
 
 INTERRUPTED = 130
+
+
+# Options that name a file to write; whatever else a verb is given may name one that it reads.
+_OUTPUTS = ("json", "html", "csv", "jsonl", "sarif", "output")
+
+
+class _Careful(TyperCommand):
+    """A verb that never writes over a file it reads."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from caplens.storage.atomic import refuse_overwriting
+
+        inputs = []
+        for name, value in ctx.params.items():
+            if name not in _OUTPUTS:
+                values = value if isinstance(value, list | tuple) else [value]
+                inputs += [entry for entry in values if isinstance(entry, str | os.PathLike)]
+        inputs += [str(entry).partition("=")[2] for entry in inputs]  # an option of a metric: idf=table.safetensors
+        refuse_overwriting([ctx.params.get(name) for name in _OUTPUTS], inputs)
+        return super().invoke(ctx)
 
 
 class _InOrder(TyperGroup):
@@ -52,9 +72,11 @@ def build_app() -> typer.Typer:
     for module in names:
         name, verb = module.replace("_", "-"), importlib.import_module(f"{__name__}.{module}")
         if hasattr(verb, "app"):
+            for command in verb.app.registered_commands:
+                command.cls = _Careful
             app.add_typer(verb.app, name=name)
         else:
-            app.command(name)(verb.command)
+            app.command(name, cls=_Careful)(verb.command)
     return app
 
 

@@ -57,13 +57,35 @@ Encoder = Annotated[
         show_default="CLIP ViT-B-32 if its weights are here, else embedded",
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where encoders compute: auto, cpu, cuda, cuda:1, mps.",
+        show_default="a GPU if there is one",
+    ),
+]
+Dtype = Annotated[str | None, typer.Option(metavar="TYPE", help="Of an encoder's numbers.", show_default="float32")]
+BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Pictures that an encoder takes at a time.")]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
+MaxRequests = Annotated[
+    int | None,
+    typer.Option(
+        "--max-requests",
+        min=0,
+        metavar="NUMBER",
+        help="How many questions judges may send; a run that needs more is refused, with what it needs.",
+        show_default="1000",
+    ),
+]
 
 
 MOST_REASONS = 20
 
 
-def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False) -> dict[str, Any]:
+def read_options(
+    pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False, **others: Any
+) -> dict[str, Any]:
     """`key=value` words as keyword arguments; numbers, true, false and none get their own type.
 
     >>> read_options(["k_r=0.5", "idf=coco.npz", "size=3", "fast=true", "limit=none"])
@@ -74,6 +96,7 @@ def read_options(pairs: Sequence[str] | None, encoder: str | None = None, allow_
         options["encoder"] = encoder
     if allow_urls:
         options["allow_urls"] = True
+    options |= {name: value for name, value in others.items() if value is not None}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from caplens.cli._arguments import AllowUrls, Options, read_options
+from caplens.cli._arguments import (
+    AllowUrls,
+    BatchSize,
+    Device,
+    Dtype,
+    Options,
+    read_options,
+)
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
 
 if TYPE_CHECKING:
@@ -49,6 +56,9 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Write a page with every text beside its picture.")
     ] = None,
     option: Options = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     json: JsonTarget = None,
 ) -> None:
@@ -57,9 +67,7 @@ def command(
     Example: caplens check alt.csv --images photos --fail-on wrong
     """
     from caplens.evaluation.check import check
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([csv, jsonl, sarif, html, json], texts)
     given = _read(texts, images)
     with progress_bar() as progress:
         report = check(
@@ -67,7 +75,7 @@ def command(
             places=given.places,
             decorative=given.decorative,
             progress=progress,
-            **read_options(option, allow_urls=allow_urls),
+            **read_options(option, allow_urls=allow_urls, device=device, dtype=dtype, batch_size=batch_size),
         )
     write_json(json, report.to_dict())
     for target, write in ((csv, report.to_csv), (jsonl, report.to_jsonl), (sarif, report.to_sarif)):
@@ -112,20 +120,20 @@ def _read(paths: Sequence[Path], images: Path | None) -> _Given:
     files = [path for path in paths if not _has_pages(path)]
     if files:
         raise InputError("is not a web page", where=str(files[0]), remedy="check files of texts one at a time")
-    found = [
+    shown = [
         (path / image.page if path.is_dir() else path, image) for path in paths for image in page_images(path, images)
     ]
-    if not found:
+    if not shown:
         raise InputError("there is no picture on the page", where=", ".join(map(str, paths)))
     captions = CaptionSet.of(
-        [image.alt or "" for _, image in found],
-        images=[image.media for _, image in found],
-        ids=[f"{number}: {image.id}" for number, (_, image) in enumerate(found, 1)],
+        [image.alt or "" for _, image in shown],
+        images=[image.media for _, image in shown],
+        ids=[f"{number}: {image.id}" for number, (_, image) in enumerate(shown, 1)],
         source=str(paths[0]),
     )
-    places = [f"{page}, line {image.line}" for page, image in found]
+    places = [f"{page}, line {image.line}" for page, image in shown]
     # An empty alt says that the picture is decoration; a missing one says nothing.
-    return _Given(captions, places, [image.alt == "" or image.hidden for _, image in found])
+    return _Given(captions, places, [image.alt == "" or image.hidden for _, image in shown])
 
 
 def _has_pages(path: Path) -> bool:

@@ -9,11 +9,15 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
     CaptionColumn,
+    Device,
+    Dtype,
     Encoder,
     IdColumn,
     ImageColumn,
     Images,
+    MaxRequests,
     Metrics,
     Options,
     References,
@@ -43,7 +47,11 @@ def command(
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     resamples: Annotated[
         int | None,
         typer.Option(
@@ -67,9 +75,7 @@ def command(
     """
     from caplens.evaluation.compare import SIGNIFICANT, compare
     from caplens.readers import read
-    from caplens.storage.atomic import refuse_overwriting
 
-    refuse_overwriting([json], [*predictions, references])
     systems = {
         name: read(
             path,
@@ -83,39 +89,48 @@ def command(
         )
         for name, path in zip(_names(predictions), predictions, strict=True)
     }
-    asked = split_names(metrics)
+    names = split_names(metrics)
     with progress_bar() as progress:
-        found = compare(
+        comparison = compare(
             systems,
-            metrics=asked or None,
+            metrics=names or None,
             resamples=resamples,
             seed=seed,
             progress=progress,
-            **read_options(option, encoder, allow_urls),
+            **read_options(
+                option,
+                encoder,
+                allow_urls,
+                device=device,
+                dtype=dtype,
+                batch_size=batch_size,
+                max_requests=max_requests,
+            ),
         )
 
-    write_json(json, found.to_dict())
+    write_json(json, comparison.to_dict())
     if html is not None:
-        found.to_html(html)
-    draws = f"{found.resamples:,} resamples, {found.permutations:,} permutations, seed {seed}"
+        comparison.to_html(html)
+    units = "pictures, each with the mean of its captions" if several else "captions"
+    draws = f"{comparison.resamples:,} resamples, {comparison.permutations:,} permutations, seed {seed}"
     show_result(
-        found,
+        comparison,
         format,
         json,
         remarks=[
-            f"{found.captions:,} {'pictures, each with the mean of its captions' if several else 'captions'}, {draws}",
+            f"{comparison.captions:,} {units}, {draws}",
             "a new rank begins where a system is significantly worse than all of the one above",
             f"* p < {SIGNIFICANT}, ** p < 0.01 (permutation test, Holm)",
         ],
-        signatures=[metric.signature for metric in found.metrics.values()] if signatures else (),
+        signatures=[metric.signature for metric in comparison.metrics.values()] if signatures else (),
         written=(html, json),
     )
-    scored = [system for metric in found.metrics.values() for system in metric.systems]
+    scored = [system for metric in comparison.metrics.values() for system in metric.systems]
     name_unscored(failure for system in scored for failure in system.failures.items())
-    name_failures(found.errors, asked)
-    if fail_if_worse and found.worse():
-        for system, name in found.worse():
-            tell(f"{system} is significantly worse than {found.systems[0]} in {name}")
+    name_failures(comparison.errors, names)
+    if fail_if_worse and comparison.worse():
+        for system, name in comparison.worse():
+            tell(f"{system} is significantly worse than {comparison.systems[0]} in {name}")
         raise typer.Exit(1)
 
 

@@ -42,11 +42,11 @@ def command(
     with progress_bar() as progress:
         fetch_missing(Purpose.demo.names(), progress)
         folder = examples_folder()
-        one = read(folder / "captions.jsonl")
-        other = read(folder / "captions_b.jsonl", references=folder / "captions.jsonl", images=folder / "images")
-        report = evaluate(one, metrics=METRICS, encoder="embedded", progress=progress)
+        system_a = read(folder / "captions.jsonl")
+        system_b = read(folder / "captions_b.jsonl", references=folder / "captions.jsonl", images=folder / "images")
+        report = evaluate(system_a, metrics=METRICS, encoder="embedded", progress=progress)
         comparison = compare(
-            {"system A": one, "system B": other}, metrics=COMPARED, encoder="embedded", progress=progress
+            {"system A": system_a, "system B": system_b}, metrics=COMPARED, encoder="embedded", progress=progress
         )
         page, board = output / "demo.html", output / "demo-compare.html"
         progress("writing pages", 0, 2)

@@ -21,10 +21,10 @@ def command(
     Example: caplens doctor --verify
     """
     findings = [*_versions(), _kernels(), *_weights(verify), *_caches()]
-    write_json(json, {"ok": all(found["state"] != "broken" for found in findings), "findings": findings})
-    rows = [[found["state"], found["what"], found["detail"]] for found in findings]
+    write_json(json, {"ok": all(finding["state"] != "broken" for finding in findings), "findings": findings})
+    rows = [[finding["state"], finding["what"], finding["detail"]] for finding in findings]
     show_table(json, ["state", "what", "detail"], rows)
-    if any(found["state"] == "broken" for found in findings):
+    if any(finding["state"] == "broken" for finding in findings):
         raise typer.Exit(1)
 
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from caplens.cli._arguments import Options, read_options
+from caplens.cli._arguments import (
+    BatchSize,
+    Device,
+    Dtype,
+    Options,
+    read_options,
+)
 from caplens.cli._show import JsonTarget, say, say_as_it_is, tell, write_json
 from caplens.core.details import PARTLY, Details, Missing, Word
 from caplens.core.errors import InputError
@@ -50,6 +56,9 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Write a page with the picture, its regions and the words.")
     ] = None,
     option: Options = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     json: JsonTarget = None,
 ) -> None:
     """Say which words of a caption are wrong and what it leaves out, by its picture, by references, or by both.
@@ -57,16 +66,14 @@ def command(
     Example: caplens explain photo.jpg "a cat on the beach" --reference "a dog at the sea"
     """
     from caplens.evaluation.explain import explain
-    from caplens.storage.atomic import refuse_overwriting
 
     if len(words) > 2:
         raise InputError(f"{len(words)} words for a picture and a caption", remedy="put the caption into quotes")
     text, image = words[-1], words[0] if len(words) == 2 else None
     if image is None and Path(text).suffix and os.path.exists(text):
         raise InputError("there is no caption", where=text, remedy=f'write: caplens explain {text} "a caption"')
-    refuse_overwriting([json, html], [image, references])
     cited = [*(reference or []), *(_read(references, image) if references is not None else [])]
-    explanation = explain(text, image, cited, **read_options(option))
+    explanation = explain(text, image, cited, **read_options(option, device=device, dtype=dtype, batch_size=batch_size))
     write_json(json, explanation.to_dict())
     if html is not None:
         explanation.to_html(html)
@@ -90,17 +97,17 @@ def _read(path: Path, image: str | None) -> list[str]:
             raise InputError("is not text in UTF-8", where=str(path)) from None
     by_id = read_references(path)
     names = [] if image is None else [image, Path(image).name, Path(image).stem]
-    found = next((by_id[name] for name in names if name in by_id), None)
-    if found is None and len(by_id) == 1:
-        found = next(iter(by_id.values()))
-    if found is None:
+    references = next((by_id[name] for name in names if name in by_id), None)
+    if references is None and len(by_id) == 1:
+        references = next(iter(by_id.values()))
+    if references is None:
         reason = "no picture says which to take" if image is None else f"{Path(image).stem!r} is not among them"
         raise InputError(
             f"there are references of {len(by_id)} pictures and {reason}",
             where=str(path),
             remedy="name the picture after its id, or give --reference TEXT",
         )
-    return found
+    return references
 
 
 def _lines(explanation: Explanation, colored: bool) -> Iterator[str]:

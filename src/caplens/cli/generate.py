@@ -46,16 +46,16 @@ def positives(
     if captioner is None and generator is None:
         raise InputError("nothing to generate with", remedy="give --captioner, --generator or both")
     pairs = read_pairs(captions)
-    made: dict[str, int] = {}
+    counts: dict[str, int] = {}
     with progress_bar() as progress:
         if captioner is not None:
             target = output / "captions.jsonl"
-            made["captions"] = len(
+            counts["captions"] = len(
                 generate_captions(images, list(pairs.train), target, load_captioner(captioner), progress)
             )
         if generator is not None:
             first = [listed[0] for listed in pairs.train.values()]
-            made["pictures"] = len(generate_images(first, output, load_generator(generator), progress, seed, steps))
-    write_json(json, made)
-    for kind, count in made.items():
+            counts["pictures"] = len(generate_images(first, output, load_generator(generator), progress, seed, steps))
+    write_json(json, counts)
+    for kind, count in counts.items():
         say(json, f"{count} {kind} in {output}")

@@ -28,7 +28,7 @@ def list_weights(json: JsonTarget = None) -> None:
             "license": model.license,
             "carriers": [f"{carrier.package} {carrier.version}" for carrier in model.carriers],
             "megabytes": round(model.size / 1e6, 1),
-            "path": None if (found := weights.find(model.name)) is None else str(found),
+            "path": None if (path := weights.find(model.name)) is None else str(path),
         }
         for model in weights.models().values()
     ]
@@ -55,7 +55,10 @@ class Purpose(StrEnum):
         if self is Purpose.check:
             return PICTURES
         demo = (*PICTURES, "meteor", "glove-6b-50d", "coco-captions-2014")
-        return demo if self is Purpose.demo else (*demo, "clip-vocabulary", "en_core_web_sm", "all-mpnet-base-v2")
+        if self is Purpose.demo:
+            return demo
+        clip = ("clip-vocabulary", "clip-vit-b-16-vision", "clip-vit-b-16-coco-names")
+        return (*demo, *clip, "en_core_web_sm", "all-mpnet-base-v2")
 
 
 @app.command()
@@ -98,6 +101,6 @@ def path(
     """
     from caplens.storage import weights
 
-    found = str(weights.require(name))
-    write_json(json, {name: found})
-    say(json, found)
+    location = str(weights.require(name))
+    write_json(json, {name: location})
+    say(json, location)

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from caplens.core.types import Vectors
 
+FEWEST_ROWS = 16
+"""From so many on, OpenBLAS takes no other kernel for fewer; tests/attack/test_stable_scores.py holds it."""
+
 
 def check_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise ValueError unless these arrays are there in these shapes, and no others.
@@ -23,9 +26,22 @@ def check_shapes(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[
         raise ValueError(f"{strange[0]} is missing, unknown or of another size")
 
 
+def product(rows: Vectors, matrix: Vectors) -> Vectors:
+    """Return rows times a matrix; what a row gives does not depend on how many stand beside it.
+
+    Few rows get zeros for company: for them BLAS has kernels that add up in another order.
+    """
+    if len(rows) >= FEWEST_ROWS:
+        made: Vectors = rows @ matrix
+        return made
+    padded = np.zeros((FEWEST_ROWS, rows.shape[1]), rows.dtype)
+    padded[: len(rows)] = rows
+    return product(padded, matrix)[: len(rows)]
+
+
 def linear(values: Vectors, weight: Vectors, bias: Vectors) -> Vectors:
     """Return rows times a matrix (inputs, outputs), plus a bias; rows may stand in any number of axes."""
-    outputs: Vectors = values.reshape(-1, values.shape[-1]) @ weight  # one product: numpy would make one per batch
+    outputs = product(values.reshape(-1, values.shape[-1]), weight)  # one product: numpy would make one per batch
     outputs += bias
     return outputs.reshape(*values.shape[:-1], -1)
 

@@ -7,6 +7,7 @@ __all__ = [
     "clip_layouts",
     "clip_resnet",
     "clip_tokens",
+    "clip_vision",
     "embedded",
     "embedder",
     "load",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
-from caplens.core.layers import attend, gelu, layer_norm
+from caplens.core.layers import attend, gelu, layer_norm, product
 from caplens.core.optional import require
 from caplens.core.types import Vectors
 from caplens.storage.tensors import read_tensors
@@ -84,14 +84,15 @@ class BertEncoder:
         flat = hidden.reshape(-1, width)
         # (3, texts, heads, length, width of a head)
         shape = (texts, length, 3, self.heads, width // self.heads)
-        query, key, value = (flat @ weights["qkv.weight"] + weights["qkv.bias"]).reshape(shape).transpose(2, 0, 3, 1, 4)
-        mixed = attend(query, key, value, bias).reshape(-1, width) @ weights["out.weight"]
+        mixed = product(flat, weights["qkv.weight"]) + weights["qkv.bias"]
+        query, key, value = mixed.reshape(shape).transpose(2, 0, 3, 1, 4)
+        mixed = product(attend(query, key, value, bias).reshape(-1, width), weights["out.weight"])
         mixed += weights["out.bias"]
         mixed += flat
         flat = layer_norm(mixed, weights["norm1.weight"], weights["norm1.bias"], self.epsilon)
-        wide = flat @ weights["up.weight"]
+        wide = product(flat, weights["up.weight"])
         wide += weights["up.bias"]
-        narrow = gelu(wide) @ weights["down.weight"]
+        narrow = product(gelu(wide), weights["down.weight"])
         narrow += weights["down.bias"]
         narrow += flat
         flat = layer_norm(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)

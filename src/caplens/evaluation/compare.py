@@ -139,7 +139,7 @@ class Comparison(Plottable):
 
     def tables(self) -> dict[str, Table]:
         """Return a table for every metric, the best system first, by what the metric is called."""
-        found = {}
+        tables = {}
         for metric in self.metrics.values():
             percent = metric.shown_as_percent
             rows = [
@@ -152,8 +152,8 @@ class Comparison(Plottable):
                 ]
                 for system in metric.ranking()
             ]
-            found[metric.label + (" ×100" if percent else "")] = Table(RANKING, rows, RANKING[:1] + RANKING[2:-1])
-        return found
+            tables[metric.label + (" ×100" if percent else "")] = Table(RANKING, rows, RANKING[:1] + RANKING[2:-1])
+        return tables
 
     def show_p(self, difference: Difference) -> str:
         """Return the corrected p value for people; one that no draw reached is only known not to be greater."""
@@ -308,12 +308,12 @@ def _same_rows(
     baseline_name, baseline = next(iter(sets.items()))
     if not len(baseline):
         raise InputError("no captions to compare", where=baseline.source or baseline_name)
-    wanted = rows_by_picture(baseline)
+    baseline_rows = rows_by_picture(baseline)
     for name, captions in sets.items():
-        found = wanted if captions is baseline else rows_by_picture(captions)
-        _refuse_other_pictures(captions.source, name, found, baseline_name, wanted)
-        if list(found) != list(wanted):
-            captions = sets[name] = captions.take([row for key in wanted for row in found[key]])
+        rows = baseline_rows if captions is baseline else rows_by_picture(captions)
+        _refuse_other_pictures(captions.source, name, rows, baseline_name, baseline_rows)
+        if list(rows) != list(baseline_rows):
+            captions = sets[name] = captions.take([row for key in baseline_rows for row in rows[key]])
         if _references_by_picture(captions) != _references_by_picture(baseline):
             raise InputError(
                 f"systems {baseline_name!r} and {name!r} come with different references",
@@ -334,11 +334,11 @@ def _references_by_picture(captions: CaptionSet) -> list[list[str]] | None:
 
 
 def _refuse_other_pictures(
-    where: str, name: str, found: Mapping[str, object], baseline_name: str, wanted: Mapping[str, object]
+    where: str, name: str, rows: Mapping[str, object], baseline_name: str, baseline_rows: Mapping[str, object]
 ) -> None:
     """Say so where a system does not have the same pictures as the baseline."""
-    missing = [key for key in wanted if key not in found]
-    extra = sorted(set(found) - set(wanted))
+    missing = [key for key in baseline_rows if key not in rows]
+    extra = sorted(set(rows) - set(baseline_rows))
     if missing or extra:
         system, other, key = (name, baseline_name, missing[0]) if missing else (baseline_name, name, extra[0])
         raise InputError(

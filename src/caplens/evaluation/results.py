@@ -89,7 +89,7 @@ class Report(Plottable):
         for result in self:  # metrics that were computed on the same captions share the draws
             if usable[result.name].any():
                 by_rows.setdefault(usable[result.name].tobytes(), []).append(result)
-        found = {}
+        intervals = {}
         for results in by_rows.values():
             rows = usable[results[0].name]
             widths = [result.statistics.shape[1] for result in results]
@@ -97,11 +97,11 @@ class Report(Plottable):
             parts = np.split(drawn, np.cumsum(widths)[:-1], axis=1)
             for result, sums in zip(results, parts, strict=True):
                 try:
-                    found[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
+                    intervals[result.name] = interval(np.asarray(result.metric.corpus(sums, int(rows.sum()))))
                 except Exception as error:  # a score without an interval is still a score
                     note = f"{result.name} has no interval: {as_caplens_error(error)}"
                     warnings.warn(note, CaplensWarning, stacklevel=4)
-        return {result.name: found[result.name] for result in self if result.name in found}
+        return {result.name: intervals[result.name] for result in self if result.name in intervals}
 
     def table(self) -> Table:
         """Return one row per metric: score, scale, interval, and how many captions it stands on.

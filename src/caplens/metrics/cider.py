@@ -6,6 +6,7 @@ G. O. dos Santos, E. L. Colombini, S. Avila. CIDEr-R: robust consensus-based ima
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Literal
 
@@ -15,6 +16,7 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Resources, Statistics, register
+from caplens.native._kernels import exp_each
 from caplens.text.idf import IdfSource, IdfTable, Weights, find_idf, idf_weights
 from caplens.text.ngrams import Corpus, Tokenizer, corpus_of, tokenizer_name
 
@@ -46,7 +48,7 @@ class Cider(Metric):
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         table = self.table()
-        idf = "corpus" if table is None else f"table-{table.checksum}"
+        idf = "corpus" if table is None or table.is_corpus else f"table-{table.checksum}"
         return (("tokenizer", tokenizer_name(self.tokenizer)), ("idf", idf))
 
     def resources(self) -> Resources:
@@ -111,8 +113,9 @@ class CiderD(Cider):
         candidate = corpus.per_pair(np.maximum(0, corpus.candidates.lengths() - 1))
         reference = np.maximum(0, corpus.candidates.reference_lengths() - 1)
         delta = np.abs(candidate - reference)
-        every = np.arange(delta.max(initial=0) + 1.0)  # few differences, many pairs
-        factors: Floats = np.e ** (-(every**2) / (2 * self.sigma**2))  # CIDEr-R eq. 2
+        differences = range(int(delta.max(initial=0)) + 1)  # few, for many pairs
+        # CIDEr-R eq. 2; one by one: NumPy's powers differ in the last bit between processors
+        factors = np.array([math.e ** (-(difference**2) / (2 * self.sigma**2)) for difference in differences])
         return factors[delta]
 
 
@@ -162,7 +165,7 @@ class CiderR(Cider):
         root = distinct if self.formula == "official" else total  # the paper prints the exponent 1/l(c)
         log_repetition_penalty = logs / corpus.per_pair(np.maximum(1, root))  # Pen_R, eq. 6
         # Pen_R^k_r Pen_L^(1 - k_r), eq. 7
-        combined: Floats = np.exp(self.k_r * log_repetition_penalty + (1 - self.k_r) * log_length_penalty)
+        combined = exp_each(self.k_r * log_repetition_penalty + (1 - self.k_r) * log_length_penalty)
         if distinct.all():
             return combined
         wordless = np.repeat(distinct == 0, corpus.reference_counts)

@@ -8,6 +8,7 @@ namespace nb = nanobind;
 namespace caplens {
 void bind_arcs(nb::module_& m);
 void bind_corpus(nb::module_& m);
+void bind_elementwise(nb::module_& m);
 void bind_kendall(nb::module_& m);
 void bind_meteor(nb::module_& m);
 void bind_ptb(nb::module_& m);
@@ -33,6 +34,7 @@ NB_MODULE(_kernels, m) {
     nb::register_exception_translator(as_os_error);
     caplens::bind_arcs(m);
     caplens::bind_corpus(m);
+    caplens::bind_elementwise(m);
     caplens::bind_kendall(m);
     caplens::bind_meteor(m);
     caplens::bind_ptb(m);

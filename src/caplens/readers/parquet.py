@@ -56,7 +56,8 @@ def _rows(source: Source, choice: ColumnChoice) -> Iterator[Row]:
     }
     paths = [leaf.path for leaf in leaves if _is_wanted(leaf.path, columns, pictures)]
     texts = [leaf.path for leaf in leaves if leaf.path in paths and leaf.physical_type == "BYTE_ARRAY"]
-    _check_declared_size(metadata, set(paths), source)
+    wanted = {place: not leaf.max_repetition_level for place, leaf in enumerate(leaves) if leaf.path in paths}
+    _check_declared_size(metadata, wanted, source)
     number = 0
     with ParquetFile(file, read_dictionary=texts, pre_buffer=False) as table:
         for group in range(metadata.num_row_groups):
@@ -95,17 +96,20 @@ def _is_wanted(path: str, columns: Columns, pictures: dict[str, str]) -> bool:
     return False
 
 
-def _check_declared_size(metadata: Any, paths: set[str], source: Source) -> None:
-    """Refuse a file that says itself that it is too large, before anything is unpacked."""
+def _check_declared_size(metadata: Any, leaves: dict[int, bool], source: Source) -> None:
+    """Refuse a file that says itself that it is too large, before anything is unpacked.
+
+    `leaves` are the columns that will be read, each with whether it has one value a row.
+    """
     if metadata.num_rows > source.limits.rows:
         raise source.limits.exceeded("rows", f"has {metadata.num_rows:,} rows", source.name)
     declared = Budget(source.limits, source.name, source.budget.packed_bytes)
     for group in range(metadata.num_row_groups):
-        for position in range(metadata.num_columns):
-            column = metadata.row_group(group).column(position)
-            if column.path_in_schema in paths:
-                # A repeated value takes almost no room in the file, and four bytes of index once it is read.
-                declared.spend_bytes(column.total_uncompressed_size + 4 * column.num_values)
+        # A repeated value takes almost no room in the file, and four bytes of index once it is read. Only lists are
+        # asked how many they have: where a column's statistics are damaged, pyarrow ends the process for the question.
+        rows = metadata.row_group(group)
+        values = [rows.num_rows if flat else rows.column(position).num_values for position, flat in leaves.items()]
+        declared.spend_bytes(rows.total_byte_size + 4 * sum(values))
 
 
 def _text_bytes(array: Any) -> tuple[int, int]:

@@ -72,7 +72,9 @@ class Table:
         lines = self._lines()
         # Process-wide, and only ever raised: `_lines` holds our own limit.
         csv.field_size_limit(min(max(csv.field_size_limit(), source.limits.field_bytes), 2**31 - 1))
-        first = next(line for line in lines if line.strip())
+        first = next((line for line in lines if line.strip()), None)
+        if first is None:
+            raise InputError("the file is empty", where=source.name)
         self.delimiter = _delimiter(first, source.suffix)
         self._reader = csv.reader(chain([first], lines), delimiter=self.delimiter, strict=True)
         self.header = [name.strip() for name in self._next_row(0) or ()]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from caplens.core.layers import attend, check_shapes, layer_norm, linear, softmax
+from caplens.core.layers import attend, check_shapes, layer_norm, linear, product, softmax
 from caplens.core.types import Vectors, narrow_unit
 
 MASKED = -1e4
@@ -92,8 +92,8 @@ class FusionNetwork:
         """
         fused = self._run(self._fusion, np.concatenate([image, text], axis=1))
         seen, read = fused[:, : image.shape[1]], fused[:, image.shape[1] :]
-        regions = _shares(text_global @ self._region_attention, seen, region_mask)
-        words = _shares(image_global @ self._word_attention, read, word_mask)
+        regions = _shares(product(text_global, self._region_attention), seen, region_mask)
+        words = _shares(product(image_global, self._word_attention), read, word_mask)
         recall = _cosines((regions[:, None] @ seen)[:, 0], image_global)
         precision = _cosines((words[:, None] @ read)[:, 0], text_global)
         return FusionScores(self._scale * recall, self._scale * precision, regions[:, 1:], words)

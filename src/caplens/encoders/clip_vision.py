@@ -1,0 +1,52 @@
+"""CLIP's own image tower, ViT-B/16, without torch: class token, patches and projection.
+
+A. Radford et al. Learning transferable visual models from natural language supervision. ICML 2021.
+
+The weights are the published ones, kept in 8 bits by the package that carries them. They are computed with in float
+(`encoders.onnx_graph`), so numbers are the same on every processor. CLIP's text tower is in no package: see
+`encoders.clip` for both towers from the hub.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caplens.core.optional import check
+from caplens.core.types import Vectors
+from caplens.encoders.clip import MEAN, STD
+from caplens.encoders.onnx import session
+from caplens.storage import weights
+from caplens.vision.images import scaled
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+WEIGHTS = "clip-vit-b-16-vision"
+SIZE = 224
+SIDE = 14
+"""Patches a side."""
+PROJECTED, STATES = "image_embeds", "onnx::Gather_1524"
+
+
+class ClipVision:
+    """The image tower of CLIP ViT-B/16."""
+
+    def __init__(self) -> None:
+        check("onnxruntime", purpose="CLIP's image tower")
+        self._session = session(weights.require(WEIGHTS, purpose="CLIP's image tower"), in_float=True)
+
+    def pixels(self, image: Image) -> Vectors:
+        """Return the whole picture, squeezed to a square: a caption may be about its edge."""
+        from PIL import Image as Pillow
+
+        return scaled(image.convert("RGB").resize((SIZE, SIZE), Pillow.Resampling.BICUBIC), MEAN, STD)
+
+    def encode(self, batch: Vectors) -> tuple[Vectors, Vectors, Vectors]:
+        """Return of every picture its vector in CLIP's joint space (512), its class token (768), and its patches.
+
+        Patches come as (pictures, 14, 14, 768), top row first; class token and patches before the final norm.
+        """
+        projected, states = self._session.run([PROJECTED, STATES], {"pixel_values": batch})
+        return projected, states[:, 0], np.reshape(states[:, 1:], (len(batch), SIDE, SIDE, -1))
