@@ -109,8 +109,8 @@ ARGUMENTS = {
     "weights fetch": ["wordnet-3.0"],
     "weights path": ["wordnet-3.0"],
 }
-OPTIONS = {"bert-score": ["-o", "text_encoder=all-MiniLM-L6-v2"]}
-"""Of metrics that would take long otherwise."""
+OPTIONS = {"bert-score": ["-o", "text_encoder=all-MiniLM-L6-v2"], "novel": ["-o", "training={captions}"]}
+"""Of metrics that would take long otherwise, or that cannot do without."""
 WITHOUT_EXTRAS = ("bench", "compare", "doctor", "idf build", "metrics", "new-metric", "score", "weights list")
 """Verbs whose work, or a part of it, needs no optional package."""
 NO_DATA = "without data"
