@@ -133,6 +133,7 @@ class SelfCider(Metric):
     optional_inputs = frozenset({"references"})
     paper = "Wang & Chan 2019, CVPR"
     summary = "spread of a picture's captions by CIDEr: 0 all alike, 1 nothing in common"
+    signature_keys: ClassVar = {"documents": "whose words idf was counted in: references, captions or table"}
 
     def __init__(self, *, idf: IdfSource = "corpus", tokenizer: Tokenizer = "ptb") -> None:
         self._cider: Cider = CiderPlain(idf=idf, tokenizer=tokenizer)
@@ -148,7 +149,9 @@ class SelfCider(Metric):
         captions = work.captions
         pictures = list(rows_by_picture(captions).values())
         table = self._cider.table()
+        documents_are = "table"
         if table is None:
+            documents_are = "captions" if captions.references is None else "references"
             # The corpus is the references; without any, the captions themselves, a picture being a document.
             documents = (
                 [[captions.candidates[row] for row in rows] for rows in pictures]
@@ -171,7 +174,7 @@ class SelfCider(Metric):
             kernel[np.triu_indices(len(rows))] = likeness[start : start + count]
             scores[rows] = spread(kernel)
             start += count
-        facts = {"images": str(table.images)}
+        facts = {"images": str(table.images), "documents": documents_are}
         return Statistics(scores[:, None], notes=lone_note(captions), facts=facts)
 
 
