@@ -35,15 +35,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
 JUDGES = [name for name in NAMES if issubclass(known_metrics()[name], JudgeMetric)]
 OPTIONS |= {name: {"model": "toy", "base_url": f"{fair_judge().address}/v1", "smoothing": False} for name in JUDGES}
 OPTIONS["judge"]["prompt"] = Path(inspect.getfile(JudgeMetric)).parent / "shipped" / "clair.txt"
+OPTIONS["novel"] = {"training": ["a dog runs on the grass", "a red bus"]}
 
 # A fixed corpus for idf, so that a caption's score does not depend on its neighbors.
 ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]
 
 # Options with which a caption's score does not depend on the other captions; None: there are no such options.
 ALONE: dict[str, dict[str, Any] | None] = {
-    name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "spider")
+    name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "self-cider", "spider")
 }
-ALONE["mid"] = None
+ALONE |= {"mid": None, "vocabulary": None}  # they judge captions together
 ALONE |= {name: {"idf": "none"} for name in ("em-score", "em-score-ref")}
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
@@ -69,6 +70,8 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
     "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
     "spice": [{"parser": "en_core_web_sm"}],
+    "self-cider": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
+    "novel": [{"tokenizer": "whitespace"}, {"training": ["a red bus"]}],
     "spider": [{"idf": ELSEWHERE}],
     "cider-r": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"k_r": 0.5}, {"formula": "paper"}],
 }

@@ -15,6 +15,8 @@ EXTRAS = {
     "onnx": "pictures: clip-s, pac-s, mid, infometic over the embedded encoder",
     "regions": "the object detector: infometic, `caplens explain` of pictures",
     "table": "parquet files, `to_pandas()`",
+    "shards": "results of shards, shards at s3:// and other addresses",
+    "ray": "shards on a Ray cluster",
     "video": "videos: em-score, pac-s of videos",
     "judge": "language models as judges: clair, fleur, g-veval",
     "languages": "tokenizers for Chinese, Japanese, Korean and others",

@@ -29,6 +29,8 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^<!-- (?P<kind>[a-z]+): ?(?P<words>.*?) ?-->\n(?P<body>.*?)^<!-- end (?P=kind) -->$", re.M | re.S)
 
 PAGE_OF = {
+    **dict.fromkeys(("chair-i", "chair-s"), "chair"),
+    **dict.fromkeys(("div-1", "div-2", "distinct", "mbleu-4", "self-cider", "vocabulary", "novel"), "diversity"),
     **{f"bleu-{n}": "bleu" for n in range(1, 5)},
     **dict.fromkeys(("cider-d", "cider-plain", "cider-r"), "cider"),
     **dict.fromkeys(("em-score", "em-score-ref"), "em-score"),
@@ -133,6 +135,8 @@ VERB_PAGES = {
     "explain": ("Explain a caption", "explain.md"),
     "compare": ("Compare systems", "compare.md"),
     "caption": ("Captions and rewards", "captioner.md"),
+    "report": ("Many files, many machines", "scale.md"),
+    "filter": ("Filter", "scale.md#filter"),
     "generate": ("Train PAC-S", "train.md#pac-s"),
     "bench": ("Agreement with people", "bench.md"),
     "train": ("Train", "train.md"),

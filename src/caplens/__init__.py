@@ -14,6 +14,8 @@ from caplens.evaluation.explain import Explanation, explain
 from caplens.evaluation.results import Report
 from caplens.metrics import list_metrics, load_metric
 from caplens.readers import ReadLimits, read
+from caplens.scale.batch import score_batch
+from caplens.scale.evaluate import evaluate_shards
 
 __version__ = version("caplens")
 
@@ -26,9 +28,11 @@ __all__ = [
     "Reward",
     "compare",
     "evaluate",
+    "evaluate_shards",
     "explain",
     "list_metrics",
     "load_metric",
     "read",
+    "score_batch",
 ]
 del _compat, _report

@@ -30,10 +30,13 @@ CASES: dict[str, list[tuple[str, list[object]]]] = {
     ],
     "doctor": [("doctor", [])],
     "explain": [("explain", [CAT, "a dog on a mat"]), ("explain", ["a dog", "--reference", "a cat"])],
+    "filter": [("filter", ["{folder}/alt.csv", "--keep", "length > 1", "--output", "{folder}/kept", "--workers", "1"])],
     "idf build": [("idf-build", [CAPTIONS, "--output", "{folder}/idf.safetensors"])],
     "metrics": [("metrics", []), ("metric", ["cider"])],
     "new-metric": [("new-metric", ["vowels", "--output", "{folder}/vowels"])],
+    "report": [("report", ["{folder}/scores"])],
     "score": [
+        ("report", ["{folder}/alt.csv", "-m", "length", "--output", "{folder}/out", "--workers", "1"]),
         ("score", [CAPTIONS, "-m", "classical,infometic,clip-s"]),
         ("score", ["{folder}/alt.csv", "-m", "length"]),
         ("score", ["{folder}/alt.csv", "-m", "cider-d,length"]),
@@ -69,6 +72,9 @@ def test_what_a_verb_prints(run: Run, tmp_path: Path, verb: str, name: str, argu
     (tmp_path / "alt.csv").write_text("id,alt\n1,a dog\n2,\n3,IMG_0001.jpg\n", "utf-8")
     several = "image_id,caption,references\n1,a dog,a hound\n1,a cat,a hound\n2,two birds,birds\n"
     (tmp_path / "several.csv").write_text(several, "utf-8")
+    if verb == "report":
+        pytest.importorskip("pyarrow")
+        caplens.evaluate_shards(tmp_path / "alt.csv", "length", output=tmp_path / "scores", workers=1)
     filled = [str(argument).replace("{folder}", str(tmp_path)) for argument in arguments]
     outcome = run(*verb.split(), *filled, "--json")
     if not outcome.stdout and "needs" in outcome.stderr:

@@ -100,9 +100,11 @@ ARGUMENTS = {
     "compare": ["{captions}", "{captions}", "-m", "cider-r,clip-s", "--resamples", "10"],
     "demo": ["--output", "{output}/demo"],
     "explain": ["{image}", "a cat"],
+    "filter": ["{captions}", "--keep", "length > 1", "--output", "{output}/kept", "--workers", "1"],
     "generate positives": ["--images={folder}", "--captions={pairs}", "--output={output}", "--captioner=a/b"],
     "idf build": ["{captions}", "--output", "{output}/idf.safetensors"],
     "new-metric": ["vowels", "--output", "{output}/vowels"],
+    "report": ["{output}/kept/scores"],  # which the verb before has filled
     "score": ["{captions}", "--html", "{output}/score.html"],
     "weights fetch": ["wordnet-3.0"],
     "weights path": ["wordnet-3.0"],

@@ -18,6 +18,7 @@ from caplens.encoders.base import Encoder
 from caplens.encoders.clip import MEAN, STD, ClipEncoder, build, centre_crop, config_of, load_clip
 from caplens.encoders.clip_layouts import detect, from_hub, merge_lora, plain_state, read_state, to_hub
 from caplens.encoders.clip_tokens import END, START, ClipTokenizer, byte_letters, clean
+from caplens.encoders.devices import Placement
 from caplens.storage import weights
 
 torch = pytest.importorskip("torch")
@@ -119,7 +120,7 @@ def test_batches_and_order_do_not_change_a_score(encoder: ClipEncoder, monkeypat
     images = pictures(7)
     whole = cosines(encoder, images, TEXTS)
     monkeypatch.setattr("caplens.encoders.base.TOKENS_PER_BATCH", 1)
-    monkeypatch.setattr(encoder, "image_batch", 2)
+    monkeypatch.setattr(encoder, "place", Placement(batch_size=2))
     backwards = cosines(encoder, images[::-1], TEXTS[::-1])[::-1, ::-1]
     np.testing.assert_allclose(backwards, whole, atol=1e-6)
 

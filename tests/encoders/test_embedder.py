@@ -10,6 +10,7 @@ from PIL import Image
 
 from caplens.core.errors import InputError, MissingData
 from caplens.encoders.base import Encoder
+from caplens.encoders.devices import Placement
 from caplens.encoders.embedder import Embedder
 from caplens.storage.cache import EmbeddingCache
 from caplens.vision.video import Sampling
@@ -39,7 +40,7 @@ def test_pictures_in_order_each_encoded_once(folder: Path, monkeypatch: pytest.M
         return encode(batch)
 
     monkeypatch.setattr(encoder, "image_features", counted)
-    monkeypatch.setattr(encoder, "image_batch", 4)
+    monkeypatch.setattr(encoder, "place", Placement(batch_size=4))
     paths = [folder / f"{number}.png" for number in (3, 1, 0, 3, 5, 1, 2, 4)]
     embedder = Embedder(encoder, EmbeddingCache(folder / "cache.sqlite"))
     seen = embedder.images(paths)

@@ -174,3 +174,17 @@ def test_a_folder_and_an_absent_file(tmp_path: Path) -> None:
 def test_a_url_is_not_fetched_unless_allowed() -> None:
     with pytest.raises(InputError, match="allow_urls"):
         open_image("https://example.org/cat.jpg")
+
+
+def test_a_large_jpeg_is_decoded_smaller_and_looks_the_same(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    coarse = Image.fromarray(random.integers(0, 256, (30, 40, 3), dtype=np.uint8))
+    for size, expected in (((4000, 3000), (1000, 750)), ((1400, 1343), (1400, 1343)), ((640, 480), (640, 480))):
+        photo = coarse.resize(size, Image.Resampling.BICUBIC)
+        photo.save(tmp_path / "photo.jpg", quality=95)
+        opened = open_image(tmp_path / "photo.jpg")
+        assert opened.size == expected
+        seen, meant = (
+            np.asarray(one.resize((224, 224), Image.Resampling.BICUBIC), np.float64) for one in (opened, photo)
+        )
+        assert np.abs(seen - meant).mean() < 1.5

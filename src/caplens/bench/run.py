@@ -97,10 +97,11 @@ def _score(report: SetReport, metrics: Sequence[Metric], progress: Progress) -> 
     for metric in metrics:
         if metric.name in report.skipped:
             continue
-        if task.details and all(trial.details is None for trial in done[metric.name]):
+        scored = Scored(metric, done[metric.name])
+        if task.details and not any(figure.usable(scored) for figure in task.figures):
             report.skipped[metric.name] = "gives one score per caption and no details, which this set is about"
             continue
-        report.scored[metric.name] = Scored(metric, done[metric.name])
+        report.scored[metric.name] = scored
 
 
 def _join(report: SetReport, scores: OutsideScores) -> None:
@@ -129,6 +130,8 @@ def _measure(report: SetReport, resamples: int, permutations: int, seed: int, pr
         progress(f"{report.rating_set.title}: intervals and tests", number, len(task.figures))
         rows: dict[str, Measurement] = {}
         for name, scored in report.scored.items():
+            if task.details and not figure.usable(scored):  # it scores captions, and points at no word
+                continue
             value = float(figure.resampled(scored, everything)[0])
             comparisons = published.compare(
                 report.rating_set.name, figure.key, task.signature, name, scored.signature, value

@@ -57,6 +57,16 @@ Encoder = Annotated[
         show_default="CLIP ViT-B-32 if its weights are here, else embedded",
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where encoders compute: auto, cpu, cuda, cuda:1, mps.",
+        show_default="a GPU if there is one",
+    ),
+]
+Dtype = Annotated[str | None, typer.Option(metavar="TYPE", help="Of an encoder's numbers.", show_default="float32")]
+BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Pictures that an encoder takes at a time.")]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
 MaxRequests = Annotated[
     int | None,
@@ -74,10 +84,7 @@ MOST_REASONS = 20
 
 
 def read_options(
-    pairs: Sequence[str] | None,
-    encoder: str | None = None,
-    allow_urls: bool = False,
-    max_requests: int | None = None,
+    pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False, **others: Any
 ) -> dict[str, Any]:
     """`key=value` words as keyword arguments; numbers, true, false and none get their own type.
 
@@ -89,8 +96,7 @@ def read_options(
         options["encoder"] = encoder
     if allow_urls:
         options["allow_urls"] = True
-    if max_requests is not None:
-        options["max_requests"] = max_requests
+    options |= {name: value for name, value in others.items() if value is not None}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():

@@ -9,6 +9,9 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
+    Device,
+    Dtype,
     Encoder,
     Images,
     MaxRequests,
@@ -49,6 +52,9 @@ def command(
     ] = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     max_requests: MaxRequests = None,
     ratings: Annotated[
@@ -114,7 +120,18 @@ def command(
     with progress_bar() as progress:
         report = run(
             chosen,
-            _metrics(metrics, read_options(option, encoder, allow_urls, max_requests)),
+            _metrics(
+                metrics,
+                read_options(
+                    option,
+                    encoder,
+                    allow_urls,
+                    device=device,
+                    dtype=dtype,
+                    batch_size=batch_size,
+                    max_requests=max_requests,
+                ),
+            ),
             folders,
             outside,
             resamples=resamples,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from caplens.cli._arguments import BatchSize, Device
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, write_json
 
 
@@ -30,6 +31,8 @@ def command(
     ] = None,
     beam: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Captions kept while searching; 1 is greedy.")] = 3,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
+    device: Device = None,
+    batch_size: BatchSize = None,
     json: JsonTarget = None,
 ) -> None:
     """Caption pictures with a small captioner that knows the kind of pictures in Flickr8k.
@@ -40,6 +43,7 @@ def command(
     from caplens.captioning.files import caption_files, picture_files, picture_ids
     from caplens.core.errors import InputError
     from caplens.core.plain_json import json_text
+    from caplens.encoders.load import load_encoder
     from caplens.readers import read_references
     from caplens.storage.atomic import refuse_overwriting, write_atomically
     from caplens.storage.weights import shipped
@@ -49,7 +53,8 @@ def command(
     known = {} if references is None else read_references(references)
     captioner = Captioner.load(weights or shipped("captioner"))
     with progress_bar() as progress:
-        captioned = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress)
+        encoder = load_encoder(captioner.spec.encoder, device=device or "auto", batch_size=batch_size)
+        captioned = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress, encoder=encoder)
     for picture, reason in captioned.failures.items():
         tell(f"{picture} was not captioned: {reason}")
     if not captioned.pictures:

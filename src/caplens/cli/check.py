@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from caplens.cli._arguments import AllowUrls, Options, read_options
+from caplens.cli._arguments import (
+    AllowUrls,
+    BatchSize,
+    Device,
+    Dtype,
+    Options,
+    read_options,
+)
 from caplens.cli._show import JsonTarget, progress_bar, say, show_table, write_json
 
 if TYPE_CHECKING:
@@ -49,6 +56,9 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Write a page with every text beside its picture.")
     ] = None,
     option: Options = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     json: JsonTarget = None,
 ) -> None:
@@ -65,7 +75,7 @@ def command(
             places=given.places,
             decorative=given.decorative,
             progress=progress,
-            **read_options(option, allow_urls=allow_urls),
+            **read_options(option, allow_urls=allow_urls, device=device, dtype=dtype, batch_size=batch_size),
         )
     write_json(json, report.to_dict())
     for target, write in ((csv, report.to_csv), (jsonl, report.to_jsonl), (sarif, report.to_sarif)):

@@ -9,7 +9,10 @@ import typer
 
 from caplens.cli._arguments import (
     AllowUrls,
+    BatchSize,
     CaptionColumn,
+    Device,
+    Dtype,
     Encoder,
     IdColumn,
     ImageColumn,
@@ -44,6 +47,9 @@ def command(
     metrics: Metrics = None,
     option: Options = None,
     encoder: Encoder = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
     max_requests: MaxRequests = None,
     resamples: Annotated[
@@ -91,7 +97,15 @@ def command(
             resamples=resamples,
             seed=seed,
             progress=progress,
-            **read_options(option, encoder, allow_urls, max_requests),
+            **read_options(
+                option,
+                encoder,
+                allow_urls,
+                device=device,
+                dtype=dtype,
+                batch_size=batch_size,
+                max_requests=max_requests,
+            ),
         )
 
     write_json(json, comparison.to_dict())

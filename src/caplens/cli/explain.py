@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from caplens.cli._arguments import Options, read_options
+from caplens.cli._arguments import (
+    BatchSize,
+    Device,
+    Dtype,
+    Options,
+    read_options,
+)
 from caplens.cli._show import JsonTarget, say, say_as_it_is, tell, write_json
 from caplens.core.details import PARTLY, Details, Missing, Word
 from caplens.core.errors import InputError
@@ -50,6 +56,9 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Write a page with the picture, its regions and the words.")
     ] = None,
     option: Options = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     json: JsonTarget = None,
 ) -> None:
     """Say which words of a caption are wrong and what it leaves out, by its picture, by references, or by both.
@@ -64,7 +73,7 @@ def command(
     if image is None and Path(text).suffix and os.path.exists(text):
         raise InputError("there is no caption", where=text, remedy=f'write: caplens explain {text} "a caption"')
     cited = [*(reference or []), *(_read(references, image) if references is not None else [])]
-    explanation = explain(text, image, cited, **read_options(option))
+    explanation = explain(text, image, cited, **read_options(option, device=device, dtype=dtype, batch_size=batch_size))
     write_json(json, explanation.to_dict())
     if html is not None:
         explanation.to_html(html)

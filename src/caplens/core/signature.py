@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from urllib.parse import unquote
@@ -18,7 +18,9 @@ KEYS: Mapping[str, str] = {
     "beta": "how much more recall counts than precision",
     "captions": "which of a picture's several captions count: mean, first, best-by-METRIC or oracle",
     "data": "sums of data files that are not those the metric was published with",
+    "device": "the class of device that computed, where numbers are not float32",
     "decoder": "name and version of what decoded videos",
+    "dtype": "the type of the encoder's numbers, where it is not float32",
     "encoder": "the encoder and its weights",
     "formula": "which of several published formulas",
     "frames": "which frames of a video were looked at",
@@ -106,6 +108,40 @@ class Signature:
         if not name or not pairs or any(len(pair) != 2 for pair in pairs) or pairs[-1][0] != VERSION_KEY:
             raise ValueError(f"not a signature: {text!r}")
         return cls(unquote(name), tuple((key, value) for key, value in pairs[:-1]), pairs[-1][1])
+
+
+def merge_signatures(signatures: Sequence[tuple[str, int]]) -> str:
+    """Return the signature of a score over several sets, each with its own and its number of captions.
+
+    What was found in the data adds up; whatever else differs is a ValueError.
+
+    >>> merge_signatures([("rouge-l|references:5|caplens:1", 10), ("rouge-l|references:3-4|caplens:1", 10)])
+    'rouge-l|references:3-5|caplens:1'
+    """
+    parsed = [(Signature.parse(text), captions) for text, captions in signatures]
+    first = parsed[0][0]
+    parts = []
+    for key, own in first.parts:
+        values = [(dict(signature.parts).get(key, ""), captions) for signature, captions in parsed]
+        if any(value != own for value, _ in values):
+            if key not in _ADD_UP:
+                raise ValueError(f"{first.name}: signatures differ in {key}: {sorted({value for value, _ in values})}")
+            own = _ADD_UP[key](values)
+        parts.append((key, own))
+    return str(Signature(first.name, tuple(parts), first.version))
+
+
+def _widest(values: Sequence[tuple[str, int]]) -> str:
+    """The range of several numbers or ranges, such as 3-5."""
+    numbers = [int(number) for value, _ in values for number in value.split("-")]
+    return f"{min(numbers)}-{max(numbers)}"
+
+
+def _counted(values: Sequence[tuple[str, int]]) -> str:
+    return str(sum(captions if value == "all" else int(value) for value, captions in values))
+
+
+_ADD_UP = {"references": _widest, "pictures": _counted}
 
 
 @functools.cache

@@ -22,6 +22,8 @@ class Workspace:
     """Raise at the first unusable picture or video instead of scoring it NaN with a reason."""
     quiet: bool = False
     """Leave notes to whoever reads the results: no Python warnings."""
+    details: bool = True
+    """Keep what metrics say about single captions; without it numbers only, which take less memory."""
     _computed: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def get_or_compute(self, key: Hashable, compute: Callable[[], T]) -> T:

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
+from caplens.core.threads import threads_here
 from caplens.core.types import Vectors
+from caplens.encoders.devices import CPU, Placement
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,6 +30,7 @@ T = TypeVar("T")
 
 # Texts of a batch are padded to its longest, so a batch is as many tokens, not as many texts.
 TOKENS_PER_BATCH = 2048
+IMAGES_PER_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,10 @@ class Encoder(ABC):
     """What stands before a caption when nothing else is asked for."""
     english_only: bool = True
     """Whether it understands English alone; captions in other languages then get a note."""
-    image_batch: int = 16
+    place: Placement = CPU
+    """Where it computes."""
+    usual_batch: int = IMAGES_PER_BATCH
+    """Pictures at a time on a CPU."""
     scale: float = 100.0
     """1/τ: what its contrastive training multiplied cosines with at the end; 100 for CLIP."""
 
@@ -69,7 +75,12 @@ class Encoder(ABC):
     @property
     def fingerprint(self) -> str:
         """Everything that its vectors depend on: what results are kept under."""
-        return f"{self.identity} {self.preprocessing} {self.tokenizer_hash}"
+        return f"{self.identity} {self.preprocessing} {self.tokenizer_hash}{self.place.mark}"
+
+    @property
+    def image_batch(self) -> int:
+        """Pictures that go through the image tower at a time."""
+        return self.place.pictures_at_once(self.usual_batch)
 
     @property
     def tower_identity(self) -> str:
@@ -164,7 +175,8 @@ class Encoder(ABC):
     def _in_batches(self, texts: Sequence[str], work: Callable[[list[tuple[int, ...]]], Iterable[T]]) -> list[T]:
         encoded: dict[tuple[int, ...], T] = {}
         keys = [tuple(self.tokenize(text)[0]) for text in texts]
-        for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids))):
+        tokens = TOKENS_PER_BATCH * max(1, self.image_batch // IMAGES_PER_BATCH)
+        for batch in length_batches(sorted(set(keys), key=lambda ids: (len(ids), ids)), tokens):
             encoded.update(zip(batch, work(batch), strict=True))
         return [encoded[key] for key in keys]
 
@@ -187,15 +199,17 @@ class BatchRoom:
         return np.stack(pixels, out=self._room[: len(pixels)])
 
 
-def length_batches(sequences: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
-    """Cut sequences that are sorted by length into batches of about `TOKENS_PER_BATCH` tokens after padding.
+def length_batches(
+    sequences: Sequence[tuple[int, ...]], tokens: int = TOKENS_PER_BATCH
+) -> Iterator[list[tuple[int, ...]]]:
+    """Cut sequences that are sorted by length into batches of about so many tokens after padding.
 
     >>> [len(batch) for batch in length_batches([(1,)] * 3 + [(1,) * 2048] * 2)]
     [3, 1, 1]
     """
     batch: list[tuple[int, ...]] = []
     for ids in sequences:
-        if batch and (len(batch) + 1) * len(ids) > TOKENS_PER_BATCH:
+        if batch and (len(batch) + 1) * len(ids) > tokens:
             yield batch
             batch = []
         batch.append(ids)
@@ -203,9 +217,9 @@ def length_batches(sequences: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[
         yield batch
 
 
-def ahead(work: Callable[[S], T], items: Iterable[S], *, threads: int = 2, depth: int = 32) -> Iterator[T]:
+def ahead(work: Callable[[S], T], items: Iterable[S], *, depth: int = 32) -> Iterator[T]:
     """`map` whose next results are made in threads while the caller is busy with the present one."""
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(max(2, threads_here())) as pool:
         waiting: deque[Future[T]] = deque()
         source = iter(items)
         try:

@@ -18,6 +18,7 @@ from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.clip_layouts import State, read_state, to_hub
 from caplens.encoders.clip_tokens import ClipTokenizer
+from caplens.encoders.devices import CPU, Placement, to_array
 from caplens.storage import weights
 from caplens.vision.images import scaled
 
@@ -52,12 +53,15 @@ RESNETS = ("RN50", "RN101", "RN50x4", "RN50x16", "RN50x64")
 
 
 class ClipEncoder(Encoder):
-    """A CLIP model in float32."""
+    """A CLIP model."""
 
     prompt = PROMPT
 
-    def __init__(self, model: CLIPModel, tokenizer: ClipTokenizer, name: str, weights_hash: str) -> None:
-        self.model = model.eval().float()
+    def __init__(
+        self, model: CLIPModel, tokenizer: ClipTokenizer, name: str, weights_hash: str, place: Placement = CPU
+    ) -> None:
+        self.place = place
+        self.model: CLIPModel = place.put(model)
         self._tokenizer = tokenizer
         self.tokenizer_hash = tokenizer.fingerprint
         self.name, self.weights_hash = name, weights_hash
@@ -77,37 +81,37 @@ class ClipEncoder(Encoder):
         import torch
 
         with torch.inference_mode():
-            return _array(self.model.vision_model(pixel_values=torch.from_numpy(batch)).pooler_output)
+            return to_array(self._look(batch).pooler_output)
+
+    def _look(self, batch: Vectors) -> Any:
+        return self.model.vision_model(pixel_values=self.place.tensor(batch))
 
     def project_images(self, features: Vectors) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            return _array(self.model.visual_projection(torch.from_numpy(features)))
+            return to_array(self.model.visual_projection(self.place.tensor(features)))
 
     def encode_grid(self, batch: Vectors, side: int) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            states = self.model.vision_model(pixel_values=torch.from_numpy(batch)).last_hidden_state
-        return pool_grid(_array(states[:, 1:]), side)
+            return pool_grid(to_array(self._look(batch).last_hidden_state[:, 1:]), side)
 
     def tokenize(self, text: str) -> tuple[list[int], bool]:
         return self._tokenizer(text)
 
     def _hidden(self, batch: Sequence[Sequence[int]]) -> Any:
         """Text states after the last layer norm. Attention is causal: what pads the end changes nothing before it."""
-        import torch
-
         longest = max(len(ids) for ids in batch)
-        padded = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in batch])
+        padded = self.place.tensor([[*ids, *[0] * (longest - len(ids))] for ids in batch])
         return self.model.text_model(input_ids=padded).last_hidden_state
 
     def encode_ids(self, batch: Sequence[Sequence[int]]) -> list[TokenVectors]:
         import torch
 
         with torch.inference_mode():
-            projected = _array(self.model.text_projection(self._hidden(batch)))
+            projected = to_array(self.model.text_projection(self._hidden(batch)))
         return [
             TokenVectors(tuple(ids), rows[: len(ids)].copy(), rows[len(ids) - 1].copy())
             for ids, rows in zip(batch, projected, strict=True)
@@ -118,20 +122,17 @@ class ClipEncoder(Encoder):
         import torch
 
         with torch.inference_mode():
-            rows = torch.arange(len(batch))
-            return _array(self._hidden(batch)[rows, torch.tensor([len(ids) - 1 for ids in batch])])
+            return to_array(self._ends(batch))
+
+    def _ends(self, batch: Sequence[Sequence[int]]) -> Any:
+        hidden = self._hidden(batch)
+        return hidden[range(len(batch)), self.place.tensor([len(ids) - 1 for ids in batch])]
 
     def project_texts(self, features: Vectors) -> Vectors:
         import torch
 
         with torch.inference_mode():
-            return _array(self.model.text_projection(torch.from_numpy(features)))
-
-
-def _array(tensor: Any) -> Vectors:
-    """A copy: results that stay between torch's temporaries keep that memory from being used again, 18 KB a frame."""
-    vectors: Vectors = tensor.numpy().copy()
-    return vectors
+            return to_array(self.model.text_projection(self.place.tensor(features)))
 
 
 def centre_crop(image: Image, size: int, mean: Vectors, std: Vectors) -> Vectors:
@@ -155,7 +156,11 @@ def centre_crop(image: Image, size: int, mean: Vectors, std: Vectors) -> Vectors
 
 
 def load_clip(
-    backbone: str = "ViT-B-32", source: str | os.PathLike[str] | None = None, *, allow_pickle: bool = False
+    backbone: str = "ViT-B-32",
+    source: str | os.PathLike[str] | None = None,
+    *,
+    allow_pickle: bool = False,
+    place: Placement = CPU,
 ) -> Encoder:
     """A CLIP model by name, or with other weights of the same backbone (a PAC-S checkpoint, your own).
 
@@ -163,11 +168,12 @@ def load_clip(
         backbone: one of `BACKBONES`, or a ResNet of open_clip.
         source: a folder in the hub's layout, a weight file in any layout, or a hub name; without it the backbone's own.
         allow_pickle: read `.pt` and `.pth` files too, with weights_only.
+        place: where it computes.
     """
     if backbone in RESNETS:
         from caplens.encoders.clip_resnet import load_resnet
 
-        return load_resnet(backbone, source, allow_pickle=allow_pickle)
+        return load_resnet(backbone, source, allow_pickle=allow_pickle, place=place)
     known = BACKBONES.get(backbone)
     if known is None:
         raise InputError(f"no backbone is called {backbone!r}", remedy=f"known: {', '.join([*BACKBONES, *RESNETS])}")
@@ -180,10 +186,12 @@ def load_clip(
     name = (
         f"clip-{backbone}" if source is None else f"clip-{backbone}:{Path(path).stem if path.is_file() else path.name}"
     )
-    return _from_folder(path, name) if path.is_dir() else _from_file(path, name, known.activation, allow_pickle)
+    if path.is_dir():
+        return _from_folder(path, name, place)
+    return _from_file(path, name, known.activation, allow_pickle, place)
 
 
-def _from_folder(folder: Path, name: str) -> ClipEncoder:
+def _from_folder(folder: Path, name: str, place: Placement) -> ClipEncoder:
     """A folder as transformers saves it: config.json, model.safetensors, tokenizer files."""
     from transformers import CLIPConfig
 
@@ -198,16 +206,16 @@ def _from_folder(folder: Path, name: str) -> ClipEncoder:
     digest = hashlib.sha256(b"".join(weights.digest(file).encode() for file in files) + config_file.read_bytes())
     length = int(config.text_config.max_position_embeddings)
     tokenizer = ClipTokenizer.from_folder(folder, length)
-    return ClipEncoder(build(state, config), tokenizer, name, digest.hexdigest()[:12])
+    return ClipEncoder(build(state, config), tokenizer, name, digest.hexdigest()[:12], place)
 
 
-def _from_file(path: Path, name: str, activation: str, allow_pickle: bool) -> ClipEncoder:
+def _from_file(path: Path, name: str, activation: str, allow_pickle: bool, place: Placement) -> ClipEncoder:
     """A single weight file; sizes are read off the tensors."""
     state = to_hub(read_state(path, allow_pickle=allow_pickle))
     config = config_of(state, activation)
     digest = hashlib.sha256(f"{weights.digest(path)} {activation}".encode()).hexdigest()[:12]
     length = int(config.text_config.max_position_embeddings)
-    return ClipEncoder(build(state, config), ClipTokenizer.published(length), name, digest)
+    return ClipEncoder(build(state, config), ClipTokenizer.published(length), name, digest, place)
 
 
 def config_of(state: State, activation: str) -> Any:

@@ -16,6 +16,7 @@ from caplens.encoders.base import Encoder, TokenVectors
 from caplens.encoders.clip import MEAN, PROMPT, STD, centre_crop
 from caplens.encoders.clip_layouts import read_state
 from caplens.encoders.clip_tokens import ClipTokenizer
+from caplens.encoders.devices import CPU, Placement, to_array
 from caplens.storage import weights
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ class ResNetEncoder(Encoder):
 
     prompt = PROMPT
 
-    def __init__(self, model: Any, name: str, weights_hash: str) -> None:
-        self._model = model.eval().float()
+    def __init__(self, model: Any, name: str, weights_hash: str, place: Placement = CPU) -> None:
+        self.place = place
+        self._model = place.put(model)
         self.name, self.weights_hash = name, weights_hash
         self.dimension = int(model.text_projection.shape[1])
         self.context_length = int(model.positional_embedding.shape[0])
@@ -45,8 +47,7 @@ class ResNetEncoder(Encoder):
         import torch
 
         with torch.inference_mode():
-            vectors: Vectors = self._model.encode_image(torch.from_numpy(batch)).numpy()
-        return vectors
+            return to_array(self._model.encode_image(self.place.tensor(batch)))
 
     def project_images(self, features: Vectors) -> Vectors:
         return features
@@ -59,11 +60,11 @@ class ResNetEncoder(Encoder):
 
         model = self._model
         length = self.context_length  # open_clip's mask is made for the full length
-        padded = torch.tensor([[*ids, *[0] * (length - len(ids))] for ids in batch])
+        padded = self.place.tensor([[*ids, *[0] * (length - len(ids))] for ids in batch])
         with torch.inference_mode():
             states = model.token_embedding(padded) + model.positional_embedding
             states = model.transformer(states, attn_mask=model.attn_mask)
-            rows = (model.ln_final(states) @ model.text_projection).numpy()
+            rows = to_array(model.ln_final(states) @ model.text_projection)
         return [
             TokenVectors(tuple(ids), row[: len(ids)].copy(), row[len(ids) - 1].copy())
             for ids, row in zip(batch, rows, strict=True)
@@ -76,7 +77,9 @@ class ResNetEncoder(Encoder):
         return features
 
 
-def load_resnet(backbone: str, source: str | os.PathLike[str] | None, *, allow_pickle: bool) -> ResNetEncoder:
+def load_resnet(
+    backbone: str, source: str | os.PathLike[str] | None, *, allow_pickle: bool, place: Placement = CPU
+) -> ResNetEncoder:
     """A ResNet CLIP from a weight file."""
     if source is None:
         raise MissingData(f"{backbone} is not on the hub in safetensors: pass weights=FILE with its weights")
@@ -88,4 +91,4 @@ def load_resnet(backbone: str, source: str | os.PathLike[str] | None, *, allow_p
         model.load_state_dict({key: value for key, value in state.items() if key in model.state_dict()})
     except RuntimeError as error:
         raise InputError(f"the weights do not fit {backbone} ({error})", where=os.fspath(path)) from None
-    return ResNetEncoder(model, f"clip-{backbone}:{path.stem}", weights.digest(path)[:12])
+    return ResNetEncoder(model, f"clip-{backbone}:{path.stem}", weights.digest(path)[:12], place)

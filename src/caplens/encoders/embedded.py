@@ -22,6 +22,7 @@ from caplens.core.layers import gelu, product
 from caplens.core.optional import check
 from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
+from caplens.encoders.devices import CPU, Placement
 from caplens.encoders.roi_pooling import pool_boxes
 from caplens.storage import weights
 from caplens.storage.tensors import read_tensors
@@ -93,13 +94,14 @@ class EmbeddedEncoder(Encoder):
     """Frozen backbones and trained heads."""
 
     scale = 23.86
-    image_batch = 4  # larger batches fall out of the cache and are slower
+    usual_batch = 4  # larger batches fall out of the cache and are slower
 
     def __init__(self, image: Head, text: Head, name: str, weights_hash: str, backbones: Backbones) -> None:
         self._image, self._text, self._backbones = image, text, backbones
         self.name, self.weights_hash = f"embedded-{name}", weights_hash
         self.dimension = image.dimension
         self.context_length = backbones.context_length
+        self.place = backbones.place
         self.preprocessing = backbones.preprocessing
 
     def pixels(self, image: Image) -> Vectors:
@@ -150,7 +152,7 @@ class Backbones:
 
     preprocessing = f"bicubic-whole-{SIZE}"
 
-    def __init__(self, *, int8: bool = False) -> None:
+    def __init__(self, *, int8: bool = False, place: Placement = CPU) -> None:
         from caplens.encoders.bert import BertEncoder
         from caplens.encoders.onnx import quantized
 
@@ -164,6 +166,7 @@ class Backbones:
             self._paths[GRID] = quantized(self._paths[GRID])
             self.grid_sum = weights.digest(self._paths[GRID])
             self.sums += self.grid_sum
+        self.place = place
         self._bert = BertEncoder(weights.require(TEXT))
         self._sessions: dict[str, InferenceSession] = {}
         self.context_length = self._bert.longest
@@ -210,7 +213,7 @@ class Backbones:
 
         tensor = tensor or BACKBONES[name]
         if tensor not in self._sessions:
-            self._sessions[tensor] = session(self._paths[name], tensor)
+            self._sessions[tensor] = session(self._paths[name], tensor, place=self.place)
         output: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
         return output
 
@@ -246,10 +249,10 @@ def heads_path(heads: str) -> Path:
     return path
 
 
-def load_embedded(heads: str = "contrastive", *, int8: bool = False) -> EmbeddedEncoder:
+def load_embedded(heads: str = "contrastive", *, int8: bool = False, place: Placement = CPU) -> EmbeddedEncoder:
     """The encoder with shipped heads or with those in a file."""
     path = heads_path(heads)
     image, text, name = read_heads(path)
-    backbones = Backbones(int8=int8)
+    backbones = Backbones(int8=int8, place=place)
     digest = hashlib.sha256(f"{weights.digest(path)} {backbones.sums}".encode()).hexdigest()[:12]
     return EmbeddedEncoder(image, text, f"{name}-int8" if int8 else name, digest, backbones)

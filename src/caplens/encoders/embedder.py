@@ -51,7 +51,7 @@ class Embedder:
 
     def images(self, media: Sequence[Media | None]) -> ImageEmbeddings:
         """Encode every picture once, decoding the next ones meanwhile."""
-        identity = self.encoder.tower_identity + self.encoder.preprocessing
+        identity = self.encoder.tower_identity + self.encoder.preprocessing + self.encoder.place.mark
         features, failures = self._encode_pictures(media, identity, "image features", self.encoder.image_features)
         vectors = np.full((len(media), self.encoder.dimension), np.nan, np.float32)
         if features:
@@ -62,7 +62,7 @@ class Embedder:
 
     def grids(self, media: Sequence[Media | None], side: int) -> ImageEmbeddings:
         """What is where in every picture: (pictures, side, side, width)."""
-        identity = self.encoder.grid_identity + self.encoder.preprocessing
+        identity = self.encoder.grid_identity + self.encoder.preprocessing + self.encoder.place.mark
         features, failures = self._encode_pictures(
             media, identity, f"grid {side}", lambda batch: self.encoder.encode_grid(batch, side)
         )
@@ -150,7 +150,7 @@ class Embedder:
 
     def videos(self, media: Sequence[Media | None], sampling: Sampling) -> FrameEmbeddings:
         """Encode the chosen frames of every video, streamed."""
-        identity = self.encoder.tower_identity + self.encoder.preprocessing
+        identity = self.encoder.tower_identity + self.encoder.preprocessing + self.encoder.place.mark
         kind = f"frame features {sampling} {decoder()}"
         matrices: list[Vectors | None] = [None] * len(media)
         failures: dict[int, str] = {}
@@ -203,7 +203,8 @@ class Embedder:
         """One vector per text."""
         if not texts:
             return np.zeros((0, self.encoder.dimension), np.float32)
-        keys = {key_of(self.encoder.tower_identity, "text features", text): text for text in dict.fromkeys(texts)}
+        identity = self.encoder.tower_identity + self.encoder.place.mark
+        keys = {key_of(identity, "text features", text): text for text in dict.fromkeys(texts)}
 
         def encode(missing: list[bytes]) -> Iterator[dict[bytes, Vectors]]:
             features = self.encoder.text_features([keys[key] for key in missing])

@@ -6,8 +6,10 @@ import functools
 import os
 
 from caplens.core.errors import InputError
+from caplens.core.optional import check
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import BACKBONES, RESNETS, load_clip
+from caplens.encoders.devices import Placement, check_device, place_onnx, place_torch
 from caplens.encoders.embedded import load_embedded
 from caplens.storage import weights
 
@@ -20,6 +22,9 @@ def load_encoder(
     *,
     heads: str = "contrastive",
     allow_pickle: bool = False,
+    device: str = "auto",
+    dtype: str = "float32",
+    batch_size: int | None = None,
 ) -> Encoder:
     """An encoder by name.
 
@@ -30,13 +35,21 @@ def load_encoder(
         source: weights for the encoder: a path, a name of `caplens weights`, a hub name.
         heads: which of the embedded encoder's shipped projections: ``contrastive``, or ``pac`` for PAC-S.
         allow_pickle: read pickled weight files, with weights_only.
+        device: where it computes: cpu, cuda, cuda:1, mps; auto is a GPU where there is one.
+        dtype: float32, bfloat16 or float16; the embedded encoder has float32 only.
+        batch_size: pictures at a time.
     """
+    check_device(device, dtype, batch_size)
     if isinstance(encoder, Encoder):
         return encoder
     if encoder == "auto":
         encoder = automatic(source, heads)
     path = None if source is None else os.fspath(source)
-    return _load(encoder, path, "" if path is None else weights.model_digest(path), heads, allow_pickle)
+    embedded = encoder.startswith("embedded") or encoder not in (*BACKBONES, *RESNETS)
+    if encoder in BACKBONES:
+        check("torch", "transformers", "tokenizers", "ftfy", purpose="CLIP")
+    place = (place_onnx if embedded else place_torch)(device, dtype, batch_size)
+    return _load(encoder, path, "" if path is None else weights.model_digest(path), heads, allow_pickle, place)
 
 
 def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contrastive") -> str:
@@ -49,10 +62,10 @@ def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contra
 
 
 @functools.lru_cache(maxsize=4)
-def _load(encoder: str, source: str | None, _: str, heads: str, allow_pickle: bool) -> Encoder:
+def _load(encoder: str, source: str | None, _: str, heads: str, allow_pickle: bool, place: Placement) -> Encoder:
     """The encoder, read again when the content of its weights has changed."""
     if encoder in ("embedded", "embedded-int8"):
-        return load_embedded(source or heads, int8=encoder.endswith("int8"))
+        return load_embedded(source or heads, int8=encoder.endswith("int8"), place=place)
     if encoder in BACKBONES or encoder in RESNETS:
-        return load_clip(encoder, source, allow_pickle=allow_pickle)
+        return load_clip(encoder, source, allow_pickle=allow_pickle, place=place)
     raise InputError(f"no encoder is called {encoder!r}", remedy=f"use one of: {', '.join(CHOICES)}")

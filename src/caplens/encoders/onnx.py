@@ -1,14 +1,15 @@
-"""Run published onnx files as data: sessions on the CPU, with inner tensors made visible."""
+"""Run published onnx files as data: sessions with inner tensors made visible."""
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caplens.core.optional import require
+from caplens.core.threads import threads_here
+from caplens.encoders.devices import CPU, Placement
 from caplens.encoders.onnx_graph import expose, float_products
 from caplens.storage import weights
 from caplens.storage.cache import FileCache
@@ -17,15 +18,14 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-def session(path: Path, tensor: str = "", *, in_float: bool = False) -> InferenceSession:
-    """Return a session that gives the model's outputs and its inner `tensor`; threads as OMP_NUM_THREADS says.
+def session(path: Path, tensor: str = "", *, in_float: bool = False, place: Placement = CPU) -> InferenceSession:
+    """Return a session that gives the model's outputs and its inner `tensor`, and computes at this place.
 
     With `in_float`, products of a model in 8-bit numbers are computed in float.
     """
     onnxruntime = require("onnxruntime", purpose="the embedded encoder")
     options = onnxruntime.SessionOptions()
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    options.intra_op_num_threads = int(threads) if threads.isdigit() else min(os.cpu_count() or 1, 4)
+    options.intra_op_num_threads = threads_here()
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # tensors that no output needs are none of the user's business
     model = path.read_bytes()
@@ -35,7 +35,7 @@ def session(path: Path, tensor: str = "", *, in_float: bool = False) -> Inferenc
         options.add_session_config_entry("session.disable_quant_qdq", "1")
     if tensor:
         model = expose(model, tensor)
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, options, providers=place.providers())
 
 
 def quantized(path: Path) -> Path:

@@ -84,6 +84,14 @@ def encoder(value: Any) -> str | Encoder:
     raise _wrong("encoder", value, "auto, embedded, a CLIP backbone such as ViT-B-32, or an Encoder")
 
 
+def placement(device: Any, dtype: Any, batch_size: Any) -> tuple[str, str, int | None]:
+    """Return where and how an encoder computes, as far as words can be checked."""
+    from caplens.encoders.devices import check_device
+
+    check_device(device, dtype, batch_size)
+    return device, dtype, batch_size
+
+
 def path(option: str, value: object, or_a: str = "path") -> str | os.PathLike[str]:
     """Return a path or a name; `or_a` says what the option takes, for the message."""
     if isinstance(value, str | os.PathLike) and os.fspath(value):

@@ -30,6 +30,9 @@ class VisualMetric(Metric):
         weights: other weights for that encoder: a path or a name.
         allow_pickle: read pickled weight files, with weights_only.
         allow_urls: fetch pictures that are given as URLs.
+        device: where the encoder computes: cpu, cuda, cuda:1, mps; auto is a GPU where there is one.
+        dtype: float32, bfloat16 or float16.
+        batch_size: pictures at a time.
     """
 
     english_only = True  # unless its encoder says otherwise
@@ -42,17 +45,29 @@ class VisualMetric(Metric):
         weights: str | os.PathLike[str] | None = None,
         allow_pickle: bool = False,
         allow_urls: bool = False,
+        device: str = "auto",
+        dtype: str = "float32",
+        batch_size: int | None = None,
     ) -> None:
         self.encoder = options.encoder(encoder)
         self.weights = None if weights is None else options.path("weights", weights, "path or a name of weights")
         self.allow_pickle = options.flag("allow_pickle", allow_pickle)
         self.allow_urls = options.flag("allow_urls", allow_urls)
+        self.device, self.dtype, self.batch_size = options.placement(device, dtype, batch_size)
 
     def get_encoder(self) -> Encoder:
         """The encoder itself; loaded once per process."""
         from caplens.encoders.load import load_encoder
 
-        return load_encoder(self.encoder, self.weights, heads=self.heads, allow_pickle=self.allow_pickle)
+        return load_encoder(
+            self.encoder,
+            self.weights,
+            heads=self.heads,
+            allow_pickle=self.allow_pickle,
+            device=self.device,
+            dtype=self.dtype,
+            batch_size=self.batch_size,
+        )
 
     def embedder(self, work: Workspace) -> Embedder:
         """The encoder with its cache and the wishes of this run."""
@@ -132,4 +147,5 @@ class VisualMetric(Metric):
         return {"encoder": self.get_encoder().fingerprint}
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
-        return (("encoder", self.get_encoder().identity),)
+        encoder = self.get_encoder()
+        return (("encoder", encoder.identity), *encoder.place.parts)

@@ -20,6 +20,7 @@ from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
 from caplens.core.errors import MetricNote, MissingData
 from caplens.core.signature import Signature
+from caplens.core.sums import exact_sums
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage.identity import Identity
@@ -103,6 +104,10 @@ class Metric(ABC):
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
+
+    def whole_set(self) -> str:
+        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one."""
+        return ""
 
     @property
     def label(self) -> str:
@@ -190,7 +195,7 @@ class Metric(ABC):
             raise ValueError(f"scores of shape {scores.shape} for {len(rows)} captions")
         # A caption that could not be scored stays out of the corpus score, and is counted in the report.
         usable = rows[~np.isnan(rows).any(axis=1)]
-        score = float(self.corpus(usable.sum(axis=0), len(usable))) if len(usable) else float("nan")
+        score = float(self.corpus(exact_sums(usable), len(usable))) if len(usable) else float("nan")
         parts = (*self.signature_parts(), *statistics.facts.items())
         return Result(
             name=self.name,
@@ -199,7 +204,7 @@ class Metric(ABC):
             signature=str(Signature.of(self.name, parts, {*self.signature_keys, *self.options()})),
             statistics=rows,
             metric=self,
-            details=statistics.details,
+            details=statistics.details if work.details else None,
             notes=notes,
             failures=failures,
         )

@@ -70,6 +70,9 @@ class BertScore(Metric):
             ("part", self.part),
         )
 
+    def whole_set(self) -> str:
+        return "with idf=true, tokens are counted over all references" if self.idf else ""
+
     def resources(self) -> Resources:
         encoder = {"text encoder": weights.model_digest(self.text_encoder)}
         return encoder if self.baseline is None else {**encoder, "baseline": weights.model_digest(self.baseline)}

@@ -48,7 +48,7 @@ class Cider(Metric):
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         table = self.table()
-        idf = "corpus" if table is None else f"table-{table.checksum}"
+        idf = "corpus" if table is None or table.is_corpus else f"table-{table.checksum}"
         return (("tokenizer", tokenizer_name(self.tokenizer)), ("idf", idf))
 
     def resources(self) -> Resources:

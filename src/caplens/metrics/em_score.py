@@ -193,6 +193,9 @@ class EmbeddingMatching(VisualMetric):
         self.frames = options.readable("frames", frames, Sampling.parse, "all, every-K or uniform-N")
         self.idf = options.choice("idf", idf, ("auto", "references", "candidates", "none"))
 
+    def whole_set(self) -> str:
+        return "" if self.idf == "none" else "words are weighed by idf over all captions (idf=none does without)"
+
     def resources(self) -> Resources:
         return {**super().resources(), "decoder": _version("av")}
 

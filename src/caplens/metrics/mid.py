@@ -45,6 +45,9 @@ class MutualInformationDivergence(VisualMetric):
             ("prompt", repr(self.get_encoder().prompt.strip())),
         )
 
+    def whole_set(self) -> str:
+        return "its Gaussians are fitted to all pictures and references"
+
     def statistics(self, work: Workspace) -> Statistics:
         references = work.captions.references
         if references is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from caplens.core.signature import Signature
 from caplens.core.workspace import Workspace
 from caplens.metrics.base import Metric, Resources, Statistics, register
 from caplens.metrics.cider import CiderD
@@ -40,4 +41,4 @@ class Spider(Metric):
     def statistics(self, work: Workspace) -> Statistics:
         cider, spice = (metric.result(work) for metric in self._parts)
         rows = (cider.statistics + spice.statistics) / 2
-        return Statistics(rows, details=spice.details, facts={"images": str(len(work.captions))})
+        return Statistics(rows, details=spice.details, facts={"images": Signature.parse(cider.signature)["images"]})

@@ -50,10 +50,10 @@ class References:
 
 class NgramIndex:
     """Words and n-grams with document frequencies, each with an id, words first: those of a table, or those of the
-    references, where n-grams of one group are left out, because they weigh what unknown ones weigh."""
+    references that stand in at least so many groups. N-grams of one group weigh what unknown ones weigh."""
 
     @overload
-    def __init__(self, references: References) -> None: ...
+    def __init__(self, references: References, *, least: int = 2) -> None: ...
     @overload
     def __init__(
         self,

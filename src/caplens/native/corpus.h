@@ -38,10 +38,10 @@ struct FrequencyTable {
 };
 
 // Words and n-grams with their document frequencies, each with an id, words first: those of a table, or those of the
-// references, where n-grams of one group are left out, because they weigh what unknown ones weigh.
+// references that stand in at least so many groups. N-grams of one group weigh what unknown ones weigh.
 class NgramIndex {
 public:
-    explicit NgramIndex(std::shared_ptr<const References> references);
+    NgramIndex(std::shared_ptr<const References> references, Id least);
     NgramIndex(std::shared_ptr<const References> references, const FrequencyTable& table);
 
     const References& references() const { return *references_; }

@@ -61,10 +61,10 @@ void bind_corpus(nb::module_& m) {
 
     nb::class_<NgramIndex>(m, "NgramIndex")
         .def("__init__",
-             [](NgramIndex* self, std::shared_ptr<const References> references) {
-                 new (self) NgramIndex(std::move(references));
+             [](NgramIndex* self, std::shared_ptr<const References> references, Id least) {
+                 new (self) NgramIndex(std::move(references), least);
              },
-             nb::arg("references"))
+             nb::arg("references"), nb::kw_only(), nb::arg("least") = 2)
         .def("__init__",
              [](NgramIndex* self, std::shared_ptr<const References> references, std::vector<std::string> words,
                 Vector<Id> prefixes, Vector<Id> lasts, Vector<Id> frequencies) {

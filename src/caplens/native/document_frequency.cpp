@@ -1,4 +1,4 @@
-// An n-gram can stand in two groups only if its first n-1 words do, and its last n-1: so each length is counted after the one
+// An n-gram can stand in so many groups only if its first n-1 words do, and its last n-1: so each length is counted after the one
 // before, and only where both parts were kept. Words are few; pairs are looked for among frequent words, and so on. What is
 // counted at a time fits a share of the memory: n-grams are dealt out by their hash, one share after the other.
 #include "document_frequency.h"
@@ -21,8 +21,8 @@ struct Counter {
 
 class DocumentCounter {
 public:
-    DocumentCounter(const References& references, Interrupt& interrupt)
-        : references_(references), tokens_(references.tokens()), interrupt_(interrupt) {}
+    DocumentCounter(const References& references, Id least, Interrupt& interrupt)
+        : references_(references), tokens_(references.tokens()), least_(least), interrupt_(interrupt) {}
 
     DocumentFrequencies count() {
         if (references_.groups() >= kLocal) throw std::length_error("more than two thousand million groups of references");
@@ -46,7 +46,7 @@ private:
         noted_.resize(tokens_.total());
         each_text([&](Id text) {
             Id* at = noted_.data() + tokens_.start(text);
-            for (const Id word : tokens_.words(text)) *at++ = groups[word] > 1 ? word : kNone;
+            for (const Id word : tokens_.words(text)) *at++ = groups[word] >= least_ ? word : kNone;
         });
     }
 
@@ -69,7 +69,7 @@ private:
         }
     }
 
-    // Leaves the id of the first n-1 words where an n-gram of more than one group may begin.
+    // Leaves the id of the first n-1 words where an n-gram of enough groups may begin.
     std::size_t open_places(std::size_t n) {
         std::size_t open = 0;
         each_text([&](Id text) {
@@ -132,14 +132,14 @@ private:
             if (!has_counter(noted_[at])) continue;
             interrupt_.after(5);
             Counter& counter = counters_[noted_[at] & ~kLocal];
-            if (counter.groups > 1 && (counter.groups & kLocal) == 0) {
+            if (counter.groups >= least_ && (counter.groups & kLocal) == 0) {
                 const Id id = next_id();
                 frequencies_.keys.push_back(counter.key);
                 frequencies_.grams.push_back(counter.groups);
                 counter.last_group = id;
                 counter.groups |= kLocal;
             }
-            noted_[at] = counter.groups > 1 ? counter.last_group : kDropped;
+            noted_[at] = counter.groups >= least_ ? counter.last_group : kDropped;
         }
     }
 
@@ -180,6 +180,7 @@ private:
 
     const References& references_;
     const Tokens& tokens_;
+    const Id least_;  // groups that an n-gram must stand in to be kept
     Interrupt& interrupt_;
     DocumentFrequencies frequencies_;
     LargeVector<Id> noted_;  // by word of the references
@@ -192,8 +193,8 @@ private:
 
 }  // namespace
 
-DocumentFrequencies count_documents(const References& references, Interrupt& interrupt) {
-    return DocumentCounter(references, interrupt).count();
+DocumentFrequencies count_documents(const References& references, Id least, Interrupt& interrupt) {
+    return DocumentCounter(references, least, interrupt).count();
 }
 
 }  // namespace caplens

@@ -4,9 +4,9 @@
 
 namespace caplens {
 
-NgramIndex::NgramIndex(std::shared_ptr<const References> references) : references_(std::move(references)) {
+NgramIndex::NgramIndex(std::shared_ptr<const References> references, Id least) : references_(std::move(references)) {
     Interrupt interrupt;
-    DocumentFrequencies counted = count_documents(*references_, interrupt);
+    DocumentFrequencies counted = count_documents(*references_, least, interrupt);
     nb::gil_scoped_release released;
     word_frequencies_ = std::move(counted.words);
     grams_.clear(counted.keys.size(), static_cast<Id>(word_frequencies_.size()));

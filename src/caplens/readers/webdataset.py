@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -46,6 +46,7 @@ class _Sample:
     image: TarMember | None = None
     video: TarMember | None = None
     suffixes: set[str] = field(default_factory=set)
+    members: list[tarfile.TarInfo] = field(default_factory=list)
 
 
 def read(source: Source, choice: ColumnChoice) -> Iterator[Row]:
@@ -56,18 +57,40 @@ def read(source: Source, choice: ColumnChoice) -> Iterator[Row]:
             where=source.name,
             remedy="save it, and gunzip it if it is compressed",
         )
-    number = 0
+    for number, sample in enumerate(_samples(source), 1):
+        yield from _row(sample, number, source, choice)
+
+
+def copy_rows(source: Source, choice: ColumnChoice, keep: Sequence[bool], target: tarfile.TarFile) -> None:
+    """Copy the samples of some rows, counted as `read` yields them, with every member that they have."""
+    wanted = iter(keep)
+    for number, sample in enumerate(_samples(source), 1):
+        if any(True for _ in _row(sample, number, source, choice)) and next(wanted):
+            for member in sample.members:
+                with open(source.path, "rb") as file:
+                    file.seek(member.offset_data)
+                    target.addfile(plain_member(member.name, member.size), file)
+
+
+def plain_member(name: str, size: int) -> tarfile.TarInfo:
+    """A member's header without owner and time: equal content gives equal archives."""
+    made = tarfile.TarInfo(name)
+    made.size = size
+    return made
+
+
+def _samples(source: Source) -> Iterator[_Sample]:
     sample: _Sample | None = None
     for archive, member in _members(source):
         key, suffix = _split(member.name)
         if sample is None or key != sample.key:
             if sample is not None:
-                number += 1
-                yield from _row(sample, number, source, choice)
+                yield sample
             sample = _Sample(key)
+        sample.members.append(member)
         _add(sample, suffix, archive, member, source)
     if sample is not None:
-        yield from _row(sample, number + 1, source, choice)
+        yield sample
 
 
 def _members(source: Source) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:

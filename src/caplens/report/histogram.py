@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.core.types import Floats
 
@@ -36,9 +37,12 @@ def bars(scores: Floats, most: int = 26) -> list[Bar]:
     low, high = float(finite.min()), float(finite.max())
     bins = 1 if low == high else max(2, min(most, int(2 * np.sqrt(len(finite)))))
     counts, edges = np.histogram(finite, bins=bins, range=(low, high) if low < high else (low - 0.5, low + 0.5))
-    if low == high:
-        edges = np.array([low, high])
-    step = WIDTH / bins
+    return draw_bars(counts, np.array([low, high]) if low == high else edges)
+
+
+def draw_bars(counts: NDArray[np.int64], edges: Floats) -> list[Bar]:
+    """The bars of counts between edges."""
+    step = WIDTH / len(counts)
     tallest = counts.max()
     drawn = []
     for number, count in enumerate(counts.tolist()):

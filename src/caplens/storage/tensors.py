@@ -34,6 +34,32 @@ def read_tensors(path: str | os.PathLike[str], what: str) -> tuple[dict[str, NDA
     return tensors, about
 
 
+def map_tensors(path: str | os.PathLike[str], what: str) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return the same as `read_tensors` for whole numbers, as views of the file: processes share its memory."""
+    from safetensors import SafetensorError, safe_open
+
+    where = os.fspath(path)
+    try:
+        with safe_open(where, framework="numpy") as file:  # the library checks the header
+            about = dict(file.metadata() or {})
+        data = np.memmap(where, np.uint8, "r")
+        start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+        header = json.loads(data[8:start].tobytes())
+        header.pop("__metadata__", None)
+        tensors = {}
+        for name, entry in header.items():
+            first, end = (start + offset for offset in entry["data_offsets"])
+            tensors[name] = np.asarray(data[first:end]).view(_WHOLE[entry["dtype"]]).reshape(entry["shape"])
+        return tensors, about
+    except FileNotFoundError:
+        raise InputError("no such file", where=where) from None
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"not {what} ({error})", where=where) from None
+
+
+_WHOLE = {"U8": np.uint8, "U32": np.uint32}
+
+
 def check_finite(tensors: Mapping[str, NDArray[Any]], what: str, where: str) -> None:
     """Refuse weights with a number that is not finite: every score would be NaN."""
     for name, tensor in tensors.items():

@@ -29,6 +29,9 @@ MOST_DECODED_BYTES = 480_000_000
 """A picture that would take more memory than this is refused before it is decoded: 120 megapixels of 8-bit RGB."""
 MOST_SIDE = 65_535
 """Pixels of width or height, as many as a JPEG can have: bringing a longer ribbon to size takes gigabytes."""
+ENOUGH_PIXELS = 672
+"""Pixels of the short side, twice what any encoder looks at: a larger JPEG is decoded at ½, ¼ or ⅛ of its size as long
+as so much is left. The photos of rated sets are smaller, and their numbers are those of a full decoding."""
 RGB_BYTES = 4
 """Pillow keeps a pixel of red, green and blue in four bytes."""
 # Bytes of a pixel as Pillow decodes it, where it is not four.
@@ -82,6 +85,8 @@ def decode_image(data: bytes, name: str) -> Image:
     try:
         with _read_header(data, name) as picture:
             _check_size(picture, name)
+            if picture.format == "JPEG":
+                picture.draft(picture.mode, (ENOUGH_PIXELS, ENOUGH_PIXELS))
             picture.load()
             return to_rgb(ImageOps.exif_transpose(picture))
     except InputError:

@@ -93,6 +93,11 @@ class PictureReader:
             held = data if data is not None and len(data) <= LARGEST_HELD else None
             return Picture(media_name(media), self._digests[key], self, media, key, held, allow_urls)
 
+    def digest_of(self, media: Media) -> str | None:
+        """The sha256 of a picture's file, if the run has read it."""
+        known = self._digests.get(self._identify(media))
+        return None if known is None else known.hex()
+
     def open(self, media: Media, *, allow_urls: bool = False) -> Image:
         """The picture as upright RGB."""
         return self.read(media, allow_urls=allow_urls).image()

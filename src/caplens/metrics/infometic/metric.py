@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -246,6 +246,7 @@ class InfoMetricFamily(RegionMetric):
         regions: ``detector``, ``grid`` (needs no weights), a json or tsv file of boxes, or a transformers detector.
         allow_pickle: read pickled weight files, with weights_only.
         allow_urls: fetch pictures that are given as URLs.
+        rest: where the encoder computes: ``device``, ``dtype``, ``batch_size``.
     """
 
     needs = frozenset({"image"})
@@ -259,9 +260,10 @@ class InfoMetricFamily(RegionMetric):
         regions: str = "detector",
         allow_pickle: bool = False,
         allow_urls: bool = False,
+        **rest: Any,
     ) -> None:
         super().__init__(
-            encoder, options.path("weights", weights, "path or a name of weights"), allow_pickle, allow_urls
+            encoder, options.path("weights", weights, "path or a name of weights"), allow_pickle, allow_urls, **rest
         )
         self.regions = options.text("regions", regions)
 
@@ -278,7 +280,7 @@ class InfoMetricFamily(RegionMetric):
         if chosen == "auto":
             # A file without a name for its encoder is the authors'.
             chosen = "embedded" if self.model().encoder.startswith("embedded") else "ViT-B-32"
-        return load_encoder(chosen)
+        return load_encoder(chosen, device=self.device, dtype=self.dtype, batch_size=self.batch_size)
 
     def fell_back(self) -> bool:
         return False  # its encoder is the one it was trained over

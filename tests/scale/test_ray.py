@@ -1,0 +1,74 @@
+"""The engine for many machines, on a real Ray: two processors, then two nodes of which one is killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from caplens.core.errors import InputError
+from caplens.scale.evaluate import evaluate_shards
+from caplens.scale.ray_engine import RayEngine
+
+ray = pytest.importorskip("ray")
+pytest.importorskip("ray.data")
+STORE = 80_000_000
+
+
+@pytest.fixture
+def local() -> Iterator[None]:
+    ray.init(num_cpus=2, object_store_memory=STORE, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def test_ray_writes_the_same_bytes_and_goes_on(folder: Path, tmp_path: Path, local: None) -> None:
+    metrics = ["bleu-4", "cider-d"]
+    evaluate_shards(folder, metrics, output=tmp_path / "local", workers=1)
+    first = evaluate_shards(folder, metrics, output=tmp_path / "ray", engine="ray")
+    assert first.fresh == 5
+    for path in (tmp_path / "local").iterdir():
+        assert (tmp_path / "ray" / path.name).read_bytes() == path.read_bytes()
+    (tmp_path / "ray" / "part-003.parquet").unlink()
+    assert evaluate_shards(folder, metrics, output=tmp_path / "ray", engine="ray").fresh == 1
+    with pytest.raises(InputError, match="the Ray cluster has 0 GPUs and a worker wants 1"):
+        list(RayEngine(gpus_per_worker=1).map(str, [1]))
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Takes a while, and says on which node it ran."""
+
+    folder: Path
+
+    def __call__(self, task: int) -> tuple[int, str]:
+        (self.folder / f"begun-{task}-{time.time_ns()}").touch()
+        time.sleep(1)
+        return task, ray.get_runtime_context().get_node_id()
+
+
+def test_a_node_that_is_killed_loses_no_task(tmp_path: Path) -> None:
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    quick = {"health_check_period_ms": 1000, "health_check_failure_threshold": 2}  # who is gone is missed soon
+    head_node = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False, "_system_config": quick}
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head_node)
+    try:
+        other = cluster.add_node(num_cpus=2, object_store_memory=STORE)
+        ray.init(address=cluster.address, log_to_driver=False)
+        head = ray.get_runtime_context().get_node_id()
+        results, killed = {}, False
+        for task, node in RayEngine().map(Slow(tmp_path), range(8)):
+            results[task] = node
+            if not killed and node != head:
+                cluster.remove_node(other, allow_graceful=False)
+                killed = True
+        assert sorted(results) == list(range(8))
+        assert killed
+        assert head in results.values()
+        assert len(list(tmp_path.iterdir())) >= 8
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
