@@ -5,6 +5,7 @@ A metric that needs an option to be made, or differs from the rule, gets a row i
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from tests.judge_server import fair_judge
 
 from caplens import CaptionSet
 from caplens.core.errors import CaplensWarning, MissingData
@@ -21,6 +23,7 @@ from caplens.core.workspace import Workspace
 from caplens.metrics import known_metrics
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Metric, Result
+from caplens.metrics.judge.metric import JudgeMetric
 
 NAMES = sorted({metric.name for metric in known_metrics().values()})
 
@@ -29,14 +32,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     name: {"encoder": "embedded"} for name in NAMES if issubclass(known_metrics()[name], VisualMetric)
 }
 
+JUDGES = [name for name in NAMES if issubclass(known_metrics()[name], JudgeMetric)]
+OPTIONS |= {name: {"model": "toy", "base_url": f"{fair_judge().address}/v1", "smoothing": False} for name in JUDGES}
+OPTIONS["judge"]["prompt"] = Path(inspect.getfile(JudgeMetric)).parent / "shipped" / "clair.txt"
+OPTIONS["novel"] = {"training": ["a dog runs on the grass", "a red bus"]}
+
 # A fixed corpus for idf, so that a caption's score does not depend on its neighbors.
 ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]
 
 # Options with which a caption's score does not depend on the other captions; None: there are no such options.
 ALONE: dict[str, dict[str, Any] | None] = {
-    name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "spider")
+    name: {"idf": ELSEWHERE} for name in ("cider-d", "cider-plain", "cider-r", "self-cider", "spider")
 }
-ALONE["mid"] = None
+ALONE |= {"mid": None, "vocabulary": None}  # they judge captions together
 ALONE |= {name: {"idf": "none"} for name in ("em-score", "em-score-ref")}
 
 # How far two computations of the same score may differ; learned metrics sum in another order in another batch.
@@ -55,12 +63,15 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     **{name: [{"tokenizer": "whitespace"}] for name in NAMES if "tokenizer" in known_metrics()[name].options()},
     "sent-sim": [{"against": "nearest"}, {"against": "centroid"}],
     "bert-score": [{"layer": 1}, {"idf": True}, {"part": "recall"}],
+    **{name: [{"temperature": 0.5}, {"model": "other"}, {"max_tokens": 9}] for name in JUDGES},
     **{name: [{"prompt": "A photo depicts "}] for name in ("clip-s", "ref-clip-s", "pac-s", "ref-pac-s")},
     "mid": [{"ridge": 0.01}],
     **{name: [{"regions": "grid"}] for name in OPTIONS if name.startswith("info")},
     "cider-d": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"sigma": 3.0}],
     "cider-plain": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
     "spice": [{"parser": "en_core_web_sm"}],
+    "self-cider": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}],
+    "novel": [{"tokenizer": "whitespace"}, {"training": ["a red bus"]}],
     "spider": [{"idf": ELSEWHERE}],
     "cider-r": [{"tokenizer": "whitespace"}, {"idf": ELSEWHERE}, {"k_r": 0.5}, {"formula": "paper"}],
 }

@@ -19,7 +19,7 @@ class Handler(BaseHTTPRequestHandler):
 def serve(handler: type[Handler]) -> Iterator[str]:
     """Give the server's address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
+        thread = threading.Thread(target=listening.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{listening.server_port}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,18 +20,20 @@ import numpy as np
 from caplens.bench.base import RatingSet, Task, find_sets, known_sets
 from caplens.bench.data import DataFolders
 from caplens.bench.page import headlines
-from caplens.bench.run import BenchReport, Measurement, SetReport, run
+from caplens.bench.results import BenchReport, Measurement, SetReport
+from caplens.bench.run import run
 from caplens.bench.score_store import is_stored
 from caplens.bench.statistics import AgreementStatistic
 from caplens.core.errors import CaplensError, CaplensWarning
-from caplens.metrics import list_metrics, load_metric
+from caplens.metrics import expand_groups, known_metrics, load_metric
 from caplens.metrics.base import Metric
 from caplens.storage.atomic import write_atomically
 
 # From the sets that most papers report to the special ones.
 ORDER = (
     "flickr8k-expert", "flickr8k-cf", "composite", "thumb", "pascal-50s-consensus", "pascal-50s-pairs", "abstract-50s",
-    "foil", "distraction", "pracegover", "curve-abstract-50s", "curve-pascal-50s", "retrieval-flickr8k", "coco-systems",
+    "msvd-eval", "foil", "distraction", "pracegover", "curve-abstract-50s", "curve-pascal-50s", "retrieval-flickr8k",
+    "coco-systems",
 )  # fmt: skip
 RESAMPLES = 500
 PERMUTATIONS = 500
@@ -39,6 +42,18 @@ MARK = {"reproduced": "=", "not reproduced": "≠", "not published": ""}
 # Hundreds of thousands of captions: only the quick metrics are scored here, others when their scores are stored.
 LARGE = ("curve-abstract-50s", "curve-pascal-50s", "coco-systems")
 QUICK = ("bleu-", "rouge-", "cider-", "length", "meteor")
+# What people come for: the purpose, the set that is nearest to it, and what a metric may ask for.
+PURPOSES = (
+    ("rank captions of photos, with references", "Flickr8k-Expert", "references"),
+    ("rank captions of photos, without references", "Flickr8k-Expert", "image"),
+    ("rank what captioning systems write, with references", "Composite", "references"),
+    ("see how right and how complete good captions are", "THumB 1.0", "references"),
+    ("say which of two captions people prefer", "Pascal-50S, consensus labels", "references"),
+    ("the same with one reference", "Pascal-50S by number of references", "references"),
+    ("notice one wrong noun", "FOIL", "references"),
+    ("judge captions in Portuguese", "#PraCegoVer triplets", "references"),
+    ("judge captions of videos, with references", "MSVD-Eval", "references"),
+)
 TOO_SLOW = "not scored on this set: too slow for this run on two cores"
 
 
@@ -90,13 +105,13 @@ def _sets() -> list[RatingSet]:
 
 def _metrics() -> list[Metric]:
     made = []
-    for entry in list_metrics():
+    for name in expand_groups(["all"]):
         try:
-            metric = load_metric(entry["name"])
+            metric = load_metric(name)
             metric.signature_parts()  # loads weights, where there are some
             made.append(metric)
         except CaplensError as error:
-            print(f"{entry['name']}: {error}")
+            print(f"{name}: {error}")
     return made
 
 
@@ -106,7 +121,17 @@ def _stored(metric: Metric, task: Task) -> bool:
 
 def page(report: BenchReport) -> str:
     """The whole page as Markdown."""
-    parts = [_head(report), _overview(report), *(_section(part) for part in report.sets), _absent(report)]
+    figures = {
+        part.rating_set.title: [_standing(row) for row in part.of(figure.key) if _is_whole(row)]
+        for part, figure in headlines(report)
+    }
+    parts = [
+        _head(report),
+        purposes(figures),
+        _overview(report),
+        *(_section(part) for part in report.sets),
+        _absent(report),
+    ]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -132,6 +157,59 @@ the others'.
 A metric is not judged fairly by a set on which its rules or weights were chosen; its page in
 this folder says which.
 """
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A metric's place in a column."""
+
+    figure: str
+    metric: str
+    value: str
+    interval: str
+    cluster: int | None
+
+
+def _is_whole(row: Measurement) -> bool:
+    """Whether the metric scored every caption, so that its figure may be compared."""
+    return bool(np.isfinite(row.estimate.value)) and row.used == row.figure.count
+
+
+def _standing(row: Measurement) -> Standing:
+    low, high = (_number(bound, row.figure) for bound in (row.estimate.low, row.estimate.high))
+    return Standing(
+        row.figure.label, row.metric, _number(row.estimate.value, row.figure), f"{low} to {high}", row.cluster
+    )
+
+
+def purposes(figures: dict[str, list[Standing]]) -> str:
+    """Which metric for which purpose: the best cluster of the set that is nearest to it, best first."""
+    body = []
+    for purpose, title, given in PURPOSES:
+        rows = [row for row in figures.get(title, ()) if known_metrics()[row.metric].needs == {given}]
+        if not rows:
+            continue
+        best = [row for row in rows if row.cluster == rows[0].cluster]
+        quick = next((row for row in rows if row.metric.startswith(QUICK)), None)
+        body.append(
+            [
+                purpose,
+                ", ".join(f"`{row.metric}`" for row in best[:3]) + (f" and {len(best) - 3} more" if best[3:] else ""),
+                f"{best[0].value} ({best[0].interval})",
+                f"`{quick.metric}` {quick.value}" if quick else "–",
+                f"{title}, {best[0].figure}",
+            ]
+        )
+    return (
+        "## Which metric for which purpose\n\n"
+        "Of the metrics that need nothing but what you have, the best significance cluster on the set nearest to your "
+        "purpose, best first; and beside it the best that runs without a model. `caplens-score` looks at the picture, "
+        "too, where there is one.\n\n"
+        + _table(["you want to", "take", "figure of the first", "without models", "measured on"], body)
+        + "\nTo find what a caption leaves out or gets wrong, see [explanations](explanations.md); where captions train"
+        " on a metric, see [which can be gamed](gameability.md). Language models can [judge](../guide/judges.md),"
+        " too.\n"
+    )
 
 
 def _overview(report: BenchReport) -> str:

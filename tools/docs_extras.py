@@ -18,6 +18,7 @@ EXTRAS = {
     "shards": "results of shards, shards at s3:// and other addresses",
     "ray": "shards on a Ray cluster",
     "video": "videos: em-score, pac-s of videos",
+    "judge": "language models as judges: clair, fleur, g-veval",
     "clip": "CLIP from the hub (torch)",
     "int8": "the 8-bit embedded encoder",
     "train": "`caplens train`",

@@ -29,10 +29,13 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^<!-- (?P<kind>[a-z]+): ?(?P<words>.*?) ?-->\n(?P<body>.*?)^<!-- end (?P=kind) -->$", re.M | re.S)
 
 PAGE_OF = {
+    **dict.fromkeys(("chair-i", "chair-s"), "chair"),
+    **dict.fromkeys(("div-1", "div-2", "distinct", "mbleu-4", "self-cider", "vocabulary", "novel"), "diversity"),
     **{f"bleu-{n}": "bleu" for n in range(1, 5)},
     **dict.fromkeys(("cider-d", "cider-plain", "cider-r"), "cider"),
     **dict.fromkeys(("em-score", "em-score-ref"), "em-score"),
     **dict.fromkeys(("infometic-p", "infometic-r", "infometic-plus"), "infometic"),
+    **dict.fromkeys(("clair", "fleur", "g-veval"), "judge"),
     "ref-clip-s": "clip-s",
     "ref-pac-s": "pac-s",
 }

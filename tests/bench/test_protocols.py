@@ -9,7 +9,8 @@ import pytest
 
 from caplens.bench.base import find_sets
 from caplens.bench.data import DataFolders
-from caplens.bench.run import BenchReport, run
+from caplens.bench.results import BenchReport
+from caplens.bench.run import run
 from caplens.bench.statistics import Scored, Trial
 from caplens.metrics import load_metric, load_metrics
 

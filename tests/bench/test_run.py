@@ -17,7 +17,8 @@ from caplens.bench.base import find_sets
 from caplens.bench.custom_ratings import OwnRatings
 from caplens.bench.data import DataFolders
 from caplens.bench.published import Comparison, Published, compare, look_up
-from caplens.bench.run import BenchReport, Measurement, run
+from caplens.bench.results import BenchReport, Measurement
+from caplens.bench.run import run
 from caplens.bench.statistics import RatingStatistic
 from caplens.core.errors import CaplensError, InputError, UnexpectedError
 from caplens.core.workspace import Workspace

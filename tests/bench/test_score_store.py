@@ -12,7 +12,8 @@ import pytest
 
 from caplens.bench.base import RatingSet, Task
 from caplens.bench.data import DataFolders
-from caplens.bench.run import SetReport, run
+from caplens.bench.results import SetReport
+from caplens.bench.run import run
 from caplens.bench.score_store import is_stored, stored_array, trial_scores
 from caplens.bench.statistics import AgreementStatistic, CorpusStatistic, MeanStatistic, RatingStatistic
 from caplens.core.captions import CaptionSet

@@ -81,6 +81,16 @@ def test_bad_arguments_end_with_2(run: Run, arguments: tuple[str, ...], words: s
     assert words in shown.stderr
 
 
+def test_scores_from_a_file_are_measured_alone_or_beside_metrics(run: Run, folder: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    scores.write_text("image,caption,judge\ns.png,one,0\ns.png,one two,1\nt.png,one,1\nt.png,one two,0\n")
+    few = ("--data", folder, "--scores", scores, "--resamples", 5, "--permutations", 0, "--json")
+    (alone,) = json.loads(run("bench", "abstract50s", *few).stdout)["sets"]
+    assert {row["metric"]: row["value"] for row in alone["figures"]} == {"judge": 50.0}
+    (beside,) = json.loads(run("bench", "abstract50s", *few, "-m", "length").stdout)["sets"]
+    assert {row["metric"]: row["value"] for row in beside["figures"]} == {"judge": 50.0, "length": 100.0}
+
+
 def test_own_ratings(run: Run, folder: Path, tmp_path: Path) -> None:
     ratings = tmp_path / "ratings.csv"
     ratings.write_text("id,caption,rating\na,one,1\nb,one two,2\nc,one two three,3\n")

@@ -247,7 +247,8 @@ def _problem(name: str, outcome: Outcome, here: set[str]) -> str:
     asked = {package for _, needed, how in lacking if how.startswith("pip") for package in re.split(", | and ", needed)}
     if outcome.code not in (0, 2) or "Traceback" in outcome.stderr:
         return "breaks down"
-    if outcome.code == 2 and not lacking and not (name.startswith("train") and "none" in outcome.stderr):
+    named = (name.startswith("train") and "none" in outcome.stderr) or "-o model=NAME" in outcome.stderr
+    if outcome.code == 2 and not lacking and not named:
         return "does not say how to get what it lacks"
     return "asks for what is here" if asked & here else ""
 

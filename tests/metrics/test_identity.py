@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from PIL import Image
-from tests.battery import CHANGES, NAMES, make
+from tests.battery import CHANGES, JUDGES, NAMES, make
 
 from caplens import evaluate
 from caplens.core.captions import CaptionSet
@@ -48,7 +48,7 @@ def identity(name: str, **options: Any) -> Identity:
 @every_metric
 def test_equal_metrics_have_one_identity_that_lasts(name: str) -> None:
     first = identity(name)
-    assert first.lasting
+    assert first.lasting is (name not in JUDGES)  # what a server failed to say today it may say tomorrow
     assert identity(name) == first
     assert pickle.loads(pickle.dumps(make(name))).identity() == first
     assert all(f"'{option}'" in first.text for option in make(name).options())

@@ -38,8 +38,10 @@ class Task:
     """Everything about the protocol that changes a figure."""
     notes: tuple[str, ...] = ()
     details: bool = False
-    """Whether the figures read the metrics' details, so that only metrics that explain can be measured."""
+    """Whether some figures read the metrics' details, so that only metrics that explain can be measured by these."""
     sources: tuple[Path, ...] = ()
+    pictures: tuple[Sequence[str], ...] = ()
+    """Per trial the name of every row's picture or video, by which scores from outside are joined."""
 
 
 class RatingSet(ABC):

@@ -83,7 +83,8 @@ class OwnRatings(RatingSet):
         figures = rating_statistics(
             ("tau-c", "tau-b", "spearman", "pearson"), np.array(rows, dtype=np.intp), np.array(ratings), units
         )
-        return Task([captions], count, figures, f"ratings:{len(ratings)}", sources=(self.ratings,))
+        pictures = ([_image(captions, row) for row in range(len(captions))],)
+        return Task([captions], count, figures, f"ratings:{len(ratings)}", sources=(self.ratings,), pictures=pictures)
 
     def _preferred(self, judgments: list[_Judgment]) -> Task:
         if len(self.captions) != 2:
@@ -117,7 +118,10 @@ class OwnRatings(RatingSet):
         better, worse = np.array(pairs, dtype=np.intp).T
         units, count = number_units(_image(both, min(pair)) for pair in pairs)
         figure = PairStatistic(key="accuracy", headline=True, better=better, worse=worse, units=units)
-        return Task([both], count, [figure], f"pairs:{len(pairs)}|ties:half", sources=(self.ratings,))
+        pictures = ([_image(captions, row) for captions in (first, second) for row in range(len(captions))],)
+        return Task(
+            [both], count, [figure], f"pairs:{len(pairs)}|ties:half", sources=(self.ratings,), pictures=pictures
+        )
 
 
 @dataclass(frozen=True)

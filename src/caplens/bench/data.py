@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
 
@@ -39,14 +40,23 @@ class DataFolders:
         for name in names:
             parts = PurePosixPath(name).parts
             for suffix in ("", ".gz"):
-                hits = [
-                    path
-                    for path in self._files.get(parts[-1] + suffix, [])
-                    if path.parts[-len(parts) : -1] == parts[:-1]
-                ]
+                hits = [path for path in self._called(parts[-1] + suffix) if _fits(path.parent, parts[:-1])]
                 if hits:
                     return min(hits, key=lambda path: (len(path.parts), str(path)))
         return None
+
+    def find_shards(self, *names: str) -> list[Path]:
+        """All parts of a set that comes in several files, by names with stars; they lie beside each other."""
+        for name in names:
+            first = self.find(name)
+            if first is not None:
+                return sorted(path for path in self._called(PurePosixPath(name).name) if path.parent == first.parent)
+        return []
+
+    def _called(self, pattern: str) -> list[Path]:
+        if "*" not in pattern:
+            return self._files.get(pattern, [])
+        return [path for name, paths in self._files.items() if fnmatchcase(name, pattern) for path in paths]
 
     def require(self, title: str, home: str, *names: str) -> Path:
         """Like `find`; what is missing is said with where to get it."""
@@ -64,6 +74,12 @@ class DataFolders:
         """One entry per name; None altogether when not a single one is here."""
         paths = [self.picture(name) for name in names]
         return paths if any(path is not None for path in paths) else None
+
+
+def _fits(folder: Path, names: Sequence[str]) -> bool:
+    """Whether the last folders of a path are called like this; a star stands for any letters."""
+    last = folder.parts[-len(names) :] if names else ()
+    return len(last) == len(names) and all(map(fnmatchcase, last, names))
 
 
 def open_text(path: Path) -> TextIO:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from caplens.bench.plots import Bar, Line, against_ratings, forest, lines
-from caplens.bench.run import LEVEL, BenchReport, Measurement, SetReport
+from caplens.bench.results import LEVEL, BenchReport, Measurement, SetReport
 from caplens.bench.statistics import AgreementStatistic, CorpusStatistic, MeanStatistic, RatingStatistic
 from caplens.report.html import fill
 

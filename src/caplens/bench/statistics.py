@@ -141,6 +141,36 @@ class RatingStatistic(AgreementStatistic):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class PrecisionStatistic(AgreementStatistic):
+    """Average precision of calling the captions with the lowest scores wrong."""
+
+    wrong: Masks
+    """1 for captions that are."""
+    units: Ints
+
+    @property
+    def count(self) -> int:
+        return len(self.wrong)
+
+    def usable(self, scored: Scored) -> int:
+        return int((~np.isnan(scored.scores(0))).sum())
+
+    def material(self, scored: Scored) -> list[NDArray[Any]]:
+        return [scored.scores(0), self.wrong, self.units]
+
+    def resampled(self, scored: Scored, weights: Ints) -> Floats:
+        scores = scored.scores(0)
+        known = ~np.isnan(scores)
+        return agreement.average_precision(scores[known], self.wrong[known], self.units[known], weights)
+
+    def swapped(self, first: Scored, second: Scored, masks: Masks) -> Floats:
+        a, b = first.scores(0), second.scores(0)
+        known = ~(np.isnan(a) | np.isnan(b))
+        wrong, units = self.wrong[known], self.units[known]
+        return agreement.average_precision_swapped(a[known], b[known], wrong, units, masks)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShareStatistic(AgreementStatistic):
     """Mean of a value in 0..1 over items; subclasses say what the items are worth."""
 

@@ -68,13 +68,23 @@ Device = Annotated[
 Dtype = Annotated[str | None, typer.Option(metavar="TYPE", help="Of an encoder's numbers.", show_default="float32")]
 BatchSize = Annotated[int | None, typer.Option(metavar="N", help="Pictures that an encoder takes at a time.")]
 AllowUrls = Annotated[bool, typer.Option("--allow-urls", help="Fetch pictures that are given as http(s) addresses.")]
+MaxRequests = Annotated[
+    int | None,
+    typer.Option(
+        "--max-requests",
+        min=0,
+        metavar="NUMBER",
+        help="How many questions judges may send; a run that needs more is refused, with what it needs.",
+        show_default="1000",
+    ),
+]
 
 
 MOST_REASONS = 20
 
 
 def read_options(
-    pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False, **placement: Any
+    pairs: Sequence[str] | None, encoder: str | None = None, allow_urls: bool = False, **others: Any
 ) -> dict[str, Any]:
     """`key=value` words as keyword arguments; numbers, true, false and none get their own type.
 
@@ -86,7 +96,7 @@ def read_options(
         options["encoder"] = encoder
     if allow_urls:
         options["allow_urls"] = True
-    options |= {name: value for name, value in placement.items() if value is not None}
+    options |= {name: value for name, value in others.items() if value is not None}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():

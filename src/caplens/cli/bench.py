@@ -14,6 +14,7 @@ from caplens.cli._arguments import (
     Dtype,
     Encoder,
     Images,
+    MaxRequests,
     Options,
     References,
     Videos,
@@ -25,7 +26,7 @@ from caplens.cli._show import JsonTarget, progress_bar, say, show_table, tell, w
 from caplens.core.errors import InputError
 
 if TYPE_CHECKING:
-    from caplens.bench.run import BenchReport
+    from caplens.bench.results import BenchReport
 
 
 def command(
@@ -46,7 +47,7 @@ def command(
             "-m",
             metavar="NAMES",
             help="Names with commas between: of `caplens metrics`, classical, picture, learned, FILE.py:CLASS.",
-            show_default="all that can run",
+            show_default="all that can run; with --scores, none",
         ),
     ] = None,
     option: Options = None,
@@ -55,11 +56,19 @@ def command(
     dtype: Dtype = None,
     batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     ratings: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own: csv with id, rating or id, preference.")
     ] = None,
     captions: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Captions that --ratings judges; two for preferences.")
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Scores made elsewhere: jsonl or csv with image (or video), caption, and numbers in other columns.",
+        ),
     ] = None,
     references: References = None,
     images: Images = None,
@@ -82,6 +91,7 @@ def command(
     from caplens.bench.base import RatingSet, find_sets, known_sets
     from caplens.bench.custom_ratings import OwnRatings
     from caplens.bench.data import DataFolders
+    from caplens.bench.outside_scores import OutsideScores
     from caplens.bench.run import run
 
     folders = DataFolders(data or [])
@@ -104,13 +114,26 @@ def command(
             raise InputError("no rating set was found", remedy="name a folder that holds some: --data DIR")
     else:
         chosen = find_sets(names)
+    outside = None if scores is None else OutsideScores.read(scores)
+    if outside is not None and metrics is None:
+        metrics = ""  # the file is what is to be measured; metrics beside it only where they are named
     with progress_bar() as progress:
         report = run(
             chosen,
             _metrics(
-                metrics, read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size)
+                metrics,
+                read_options(
+                    option,
+                    encoder,
+                    allow_urls,
+                    device=device,
+                    dtype=dtype,
+                    batch_size=batch_size,
+                    max_requests=max_requests,
+                ),
             ),
             folders,
+            outside,
             resamples=resamples,
             permutations=permutations,
             seed=seed,
@@ -134,12 +157,12 @@ def command(
 def _metrics(names: str | None, options: dict[str, Any]) -> list[Any]:
     """The metrics asked for; all that can be made without a word, the others named with what they lack."""
     from caplens.core.errors import CaplensError
-    from caplens.metrics import list_metrics, load_metrics
+    from caplens.metrics import load_metrics
 
     if names is not None and names.strip() != "all":
         return load_metrics(split_names(names), options)
     lacking: dict[str, CaplensError] = {}
-    made = load_metrics([entry["name"] for entry in list_metrics()], options, lacking)
+    made = load_metrics(["all"], options, lacking)
     for name, reason in lacking.items():
         tell(f"{name} is left out: {reason}")
     return made

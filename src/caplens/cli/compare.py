@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     IdColumn,
     ImageColumn,
     Images,
+    MaxRequests,
     Metrics,
     Options,
     References,
@@ -50,6 +51,7 @@ def command(
     dtype: Dtype = None,
     batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     resamples: Annotated[
         int | None,
         typer.Option(
@@ -95,7 +97,15 @@ def command(
             resamples=resamples,
             seed=seed,
             progress=progress,
-            **read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size),
+            **read_options(
+                option,
+                encoder,
+                allow_urls,
+                device=device,
+                dtype=dtype,
+                batch_size=batch_size,
+                max_requests=max_requests,
+            ),
         )
 
     write_json(json, comparison.to_dict())

@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     IdColumn,
     ImageColumn,
     Images,
+    MaxRequests,
     Metrics,
     Options,
     References,
@@ -64,6 +65,7 @@ def command(
     dtype: Dtype = None,
     batch_size: BatchSize = None,
     allow_urls: AllowUrls = False,
+    max_requests: MaxRequests = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with every caption's scores.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     output: Annotated[
@@ -105,7 +107,9 @@ def command(
                 strict=strict,
                 progress=progress,
                 **reading,
-                **read_options(option, encoder, device=device, dtype=dtype, batch_size=batch_size),
+                **read_options(
+                    option, encoder, device=device, dtype=dtype, batch_size=batch_size, max_requests=max_requests
+                ),
             )
         show_shards(scored, format, json, html, signatures)
         return
@@ -118,7 +122,15 @@ def command(
         choose_by,
         {
             "strict": strict,
-            **read_options(option, encoder, allow_urls, device=device, dtype=dtype, batch_size=batch_size),
+            **read_options(
+                option,
+                encoder,
+                allow_urls,
+                device=device,
+                dtype=dtype,
+                batch_size=batch_size,
+                max_requests=max_requests,
+            ),
         },
         html,
         format,

@@ -173,6 +173,14 @@ class CaptionSet:
         )
 
 
+def rows_by_picture(captions: CaptionSet) -> dict[str, list[int]]:
+    """Return the rows of every picture's captions; without groups, every caption has a picture of its own."""
+    rows: dict[str, list[int]] = {}
+    for row, key in enumerate(captions.groups or captions.ids):
+        rows.setdefault(key, []).append(row)
+    return rows
+
+
 def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str, required: bool) -> list[T | None]:
     """Order the values of a mapping by id; ids compare as text, so that 7 and "7" are the same picture."""
     by_text = {str(key): value for key, value in values.items()}

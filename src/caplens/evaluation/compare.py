@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.core.captions import CaptionSet, Media
+from caplens.core.captions import CaptionSet, Media, rows_by_picture
 from caplens.core.errors import CaplensError, InputError, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_text
@@ -23,7 +23,6 @@ from caplens.evaluation.pages import render_page
 from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
 from caplens.evaluation.results import Report
-from caplens.evaluation.several import rows_by_picture
 from caplens.evaluation.tabular import Plottable
 from caplens.metrics import canonical_name, default_metrics, find_metric
 from caplens.metrics.base import Metric, Result

@@ -66,14 +66,6 @@ class Pictures:
         return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
 
 
-def rows_by_picture(captions: CaptionSet) -> dict[str, list[int]]:
-    """Return the rows of every picture's captions; without groups, every caption has a picture of its own."""
-    rows: dict[str, list[int]] = {}
-    for row, key in enumerate(captions.groups or captions.ids):
-        rows.setdefault(key, []).append(row)
-    return rows
-
-
 def reduce_result(result: Result, pictures: Pictures, which: Which, chooser: Result | None) -> Result:
     """Return a metric's result with one row per picture."""
     metric = result.metric

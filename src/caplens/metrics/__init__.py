@@ -40,7 +40,7 @@ GROUPS = {
     "picture": PICTURE,
     "learned": ("bert-score", "sent-sim", "nneval", "caplens-score", *PICTURE),
 }
-"""Names that stand for several metrics; `all` stands for every metric."""
+"""Names that stand for several metrics; `all` stands for every metric but those that must be named."""
 
 
 _METRIC_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<metric>\w+))?")
@@ -86,12 +86,16 @@ def expand_groups(names: Sequence[str], captions: CaptionSet | None = None) -> l
     expanded: list[str] = []
     for name in names:
         key = name.strip().lower()
-        members = [entry["name"] for entry in list_metrics()] if key == "all" else GROUPS.get(key)
+        members = _all_metrics() if key == "all" else GROUPS.get(key)
         if members is None:
             expanded.append(name)
         else:
             expanded += [entry for entry in members if captions is None or find_metric(entry).takes(captions)]
     return list(dict.fromkeys(expanded))
+
+
+def _all_metrics() -> list[str]:
+    return [name for name, metric in known_metrics().items() if name == metric.name and not metric.only_when_named]
 
 
 def find_metric(name: str) -> type[Metric]:

@@ -81,6 +81,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     shown_as_percent: ClassVar[bool] = True
     """Whether people print this score times 100."""
+    only_when_named: ClassVar[bool] = False
+    """Whether `all` leaves it out, because it costs more than time."""
     english_only: ClassVar[bool] = False
     """Whether captions in other languages get numbers that mean nothing; the result then has a note."""
     signature_keys: ClassVar[Mapping[str, str]] = {}

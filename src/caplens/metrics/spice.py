@@ -112,13 +112,9 @@ class Spice(Metric):
         return Statistics(
             np.array(scores, dtype=np.float64).reshape(-1, 1),
             details=details,
-            notes=self._notes(flat),
+            notes=cut_note(flat) if self.backend == "caplens" else (),
             facts={"references": reference_counts(references)},
         )
-
-    def _notes(self, texts: list[str]) -> tuple[str, ...]:
-        cut = sum(len(text.split()) > LONGEST for text in texts) if self.backend == "caplens" else 0
-        return (f"of {cut} texts longer than {LONGEST} tokens only the start was parsed",) if cut else ()
 
     def _score(
         self, candidates: list[str], references: list[tuple[str, ...]], work: Workspace
@@ -143,6 +139,12 @@ class Spice(Metric):
             scores.append(f_score(sum(matched), len(mine), len(theirs)) or 0.0)
             details.append(_details(mine, theirs, matched))
         return scores, details
+
+
+def cut_note(texts: list[str]) -> tuple[str, ...]:
+    """Return what the reader should know about tokenized texts that the parser does not read to the end."""
+    cut = sum(len(text.split()) > LONGEST for text in texts)
+    return (f"of {cut} texts longer than {LONGEST} tokens only the start was parsed",) if cut else ()
 
 
 def f_score(matched: int, in_caption: int, in_references: int) -> float | None:

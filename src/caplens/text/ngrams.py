@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.native._kernels import Candidates, NgramIndex, References, WordRuns
 from caplens.storage.identity import callable_name
+from caplens.text.ptb import tokenize
 
 if TYPE_CHECKING:
     from caplens.core.workspace import Workspace
@@ -35,6 +36,17 @@ def tokenizer_name(tokenizer: Tokenizer) -> str:
             raise InputError(f"no tokenizer is called {tokenizer!r}", remedy="take 'ptb', 'whitespace' or a callable")
         return tokenizer
     return callable_name(tokenizer)
+
+
+def split_tokens(texts: Sequence[str], tokenizer: Tokenizer) -> list[list[str]]:
+    """Return the words of every text, for metrics that look at few of them; the kernels tokenize by themselves.
+
+    >>> split_tokens(["A dog.", ""], "ptb")
+    [['a', 'dog'], []]
+    """
+    if callable(tokenizer):
+        return [list(tokenizer(text)) for text in texts]
+    return [text.split() for text in (tokenize(texts) if tokenizer == "ptb" else texts)]
 
 
 class ReferenceIndex:

@@ -9,7 +9,16 @@ import numpy as np
 
 from caplens.bench.base import DRAWS, SEED, RatingSet, Task, number_units, rating_set, require_rows
 from caplens.bench.data import DataFolders, read_json
-from caplens.bench.sets.pascal_50s import REFERENCES, VOTES, Pair, break_ties, draw_references, pair_captions, pair_rows
+from caplens.bench.sets.pascal_50s import (
+    REFERENCES,
+    VOTES,
+    Pair,
+    break_ties,
+    draw_references,
+    pair_captions,
+    pair_pictures,
+    pair_rows,
+)
 from caplens.bench.statistics import PairStatistic
 
 
@@ -38,7 +47,7 @@ class Abstract50S(RatingSet):
             key="accuracy", headline=True, better=better, worse=worse, units=units, trials=tuple(range(DRAWS))
         )
         signature = f"references:{REFERENCES}|draws:{DRAWS}|seed:{SEED}|ties:half"
-        return Task(trials, count, [accuracy], signature, sources=(path,))
+        return Task(trials, count, [accuracy], signature, sources=(path,), pictures=pair_pictures(pairs) * DRAWS)
 
 
 def read_abstract(path: Path) -> list[Pair]:

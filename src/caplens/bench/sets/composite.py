@@ -56,11 +56,12 @@ class Composite(RatingSet):
             rows = _without_human_candidate([row for dataset in CSV_FILES for row in self._from_csv(data, dataset)])
         require_rows(len(rows), self.title, path)
         units, count = number_units((row.dataset, row.image) for row in rows)
+        images = [row.image for row in rows]
         captions = CaptionSet(
             ids=[str(number) for number in range(len(rows))],
             candidates=[row.caption for row in rows],
             references=[row.references for row in rows],
-            images=data.pictures([row.image for row in rows]),
+            images=data.pictures(images),
             source=path.name,
         )
         ratings = np.array([row.rating for row in rows])
@@ -73,7 +74,8 @@ class Composite(RatingSet):
                         key=f"tau-c {dataset}", kind="tau-c", rows=inside, ratings=ratings[inside], units=units[inside]
                     )
                 )
-        return Task([captions], count, figures, "references:without-human-candidate|pooled:3", sources=(path,))
+        signature = "references:without-human-candidate|pooled:3"
+        return Task([captions], count, figures, signature, sources=(path,), pictures=(images,))
 
     def _from_csv(self, data: DataFolders, dataset: str) -> Iterator[Rated]:
         """The workers' answers as distributed; each line holds three captions of a photo and their ratings."""

@@ -75,7 +75,7 @@ def rating_task(data: DataFolders, path: Path, rows: list[Row], signature: str) 
         source=path.name,
     )
     figures = rating_statistics(("tau-c", "tau-b"), np.arange(len(rows)), np.array(ratings, dtype=np.float64), units)
-    return Task([captions], count, figures, signature, sources=(path,))
+    return Task([captions], count, figures, signature, sources=(path,), pictures=(images,))
 
 
 def captions_file(rating_set: RatingSet, data: DataFolders) -> dict[str, str]:

@@ -63,7 +63,10 @@ class Foil(RatingSet):
         notes = () if whole else ("VALSE's 1,000 validated pairs, not the 8,000 pairs behind the published figures",)
         source = "foilv1.0" if whole else "valse"
         signature = f"source:{source}|references:1,4|seed:{SEED}|ties:half|pairs:{len(pairs)}"
-        return Task(trials, count, list(figures), signature, notes, sources=(path, captions_path))
+        pictures = [pair.image for pair in pairs for _ in (0, 1)]
+        return Task(
+            trials, count, list(figures), signature, notes, sources=(path, captions_path), pictures=(pictures,) * 2
+        )
 
     def _captions(
         self, data: DataFolders, path: Path, pairs: list[FoilPair], references: list[list[str]]

@@ -132,7 +132,7 @@ class Pascal50S(RatingSet):
                 )
         mean = MeanStatistic(key="mean", parts=tuple(parts), headline=True)
         signature = f"labels:{self.field}|references:{REFERENCES}|draws:{DRAWS}|seed:{SEED}|ties:half"
-        return Task(trials, count, [mean, *parts], signature, sources=(path,))
+        return Task(trials, count, [mean, *parts], signature, sources=(path,), pictures=pair_pictures(pairs) * DRAWS)
 
 
 @rating_set
@@ -181,6 +181,11 @@ def pair_captions(pairs: Sequence[Pair], data: DataFolders, path: Path, referenc
         images=data.pictures([pair.image for pair in pairs for _ in "ab"]),
         source=path.name,
     )
+
+
+def pair_pictures(pairs: Sequence[Pair]) -> tuple[list[str]]:
+    """Return the picture of every row of `pair_captions`, for one trial."""
+    return ([pair.image for pair in pairs for _ in "ab"],)
 
 
 def pair_rows(labels: Sequence[int]) -> tuple[np.ndarray[Any, np.dtype[np.intp]], np.ndarray[Any, np.dtype[np.intp]]]:

@@ -36,11 +36,12 @@ class Thumb(RatingSet):
             if str(row["seg_id"]) not in references:
                 raise InputError(f"no references for photo {row['seg_id']}", where=f"{path}, row {number}")
         units, count = number_units(row["seg_id"] for row in rows)
+        images = [row["image"] for row in rows]
         captions = CaptionSet(
             ids=[str(number) for number in range(len(rows))],
             candidates=[row["hyp"] for row in rows],
             references=[references[str(row["seg_id"])] for row in rows],
-            images=data.pictures([row["image"] for row in rows]),
+            images=data.pictures(images),
             source=path.name,
         )
         human = np.array([row["SYS"].lower() in ("human", "humans") for row in rows])
@@ -59,4 +60,4 @@ class Thumb(RatingSet):
                         scale=1.0,
                     )
                 )
-        return Task([captions], count, figures, "references:4", sources=(path, references_path))
+        return Task([captions], count, figures, "references:4", sources=(path, references_path), pictures=(images,))

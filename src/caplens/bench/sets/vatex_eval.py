@@ -70,7 +70,8 @@ class VatexEval(RatingSet):
                 )
                 key = f"{kind}, {number} reference{'s' if number > 1 else ''}"
                 figures.append(MeanStatistic(key=key, parts=annotators, headline=kind == "tau-b"))
-        return Task(trials, count, figures, "references:1,9|annotators:mean-of-3", sources=tuple(paths))
+        signature = "references:1,9|annotators:mean-of-3"
+        return Task(trials, count, figures, signature, sources=tuple(paths), pictures=(videos,) * len(trials))
 
 
 class _ArraysOnly(pickle.Unpickler):

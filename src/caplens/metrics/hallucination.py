@@ -1,0 +1,220 @@
+"""hallucination: does the caption name things that are not in the picture? Any things, without a language model.
+
+After ALOHa: S. Petryk, D. M. Chan, A. Kachinthaya, H. Zou, J. Canny, J. E. Gonzalez, T. Darrell. ALOHa: a new measure
+for hallucination in captioning models. NAACL 2024. Theirs lets a language model find the objects; here the parser of
+SPICE does, and WordNet and COCO's names help the sentence vectors to tell kinds of things apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from caplens.core.details import AnyDetails, Details, Status, Word
+from caplens.core.types import Floats, Vectors
+from caplens.core.workspace import Workspace
+from caplens.encoders.sentence import load_sentence_encoder
+from caplens.metrics import _options as options
+from caplens.metrics._seen_objects import ObjectMetric
+from caplens.metrics.base import Resources, Statistics, reference_counts, register
+from caplens.metrics.spice import Spice, cut_note
+from caplens.storage import weights
+from caplens.text.coco_objects import coco_objects
+from caplens.text.object_labels import ObjectLabels
+from caplens.text.ptb import tokenize
+from caplens.text.wordnet import WORDNET, WordNet
+from caplens.text.words import split_words
+
+EXCLUSIVE = 0.5
+"""What likeness counts to a COCO object that is not there. A cat is like a dog, and is none; and people mention COCO's
+objects where they see them. Chosen among 0, 0.5 and 1 on FOIL and on foils made from Flickr30k."""
+WRONG_BELOW = 0.5
+"""Score below which the word counts as wrong where words are shown; the metric itself has no threshold."""
+TANGIBLE = (
+    "artifact",
+    "living thing",
+    "natural object",
+    "substance",
+    "fluid",
+    "food",
+    "geological formation",
+    "body of water",
+    "people",
+    "social group",
+)
+"""What can be pointed at, by the names of WordNet whose kinds it is."""
+ABOUT_THE_PICTURE = frozenset({"picture", "photo", "photograph", "image", "shot", "view", "scene"})
+
+
+@register
+class Hallucination(ObjectMetric):
+    """How well the picture's objects support the caption's least supported one: 1 is no hallucination, 0 a sure one.
+
+    Args:
+        parser: a parser by name (`caplens weights list`) or the folder of a spaCy pipeline.
+        text_encoder: the sentence encoder that says how alike two things are.
+    """
+
+    name = "hallucination"
+    paper = "after Petryk et al. 2024, NAACL (ALOHa)"
+    summary = "how well references or detections support the least supported object; 1 is no hallucination"
+
+    def __init__(
+        self,
+        *,
+        parser: str | os.PathLike[str] = "en_core_web_md",
+        text_encoder: str | os.PathLike[str] = "all-MiniLM-L6-v2",
+        **seen: Any,
+    ) -> None:
+        super().__init__(**seen)
+        self.parser = options.path("parser", parser, "name or a folder of a parser")
+        self.text_encoder = options.path("text_encoder", text_encoder, "name or a folder of a sentence encoder")
+        self._spice = Spice(parser=self.parser)
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        encoder = ("encoder", weights.signature_name(self.text_encoder))
+        return (*self._spice.signature_parts(), encoder, *super().signature_parts())
+
+    def resources(self) -> Resources:
+        own = {"text encoder": weights.model_digest(self.text_encoder), "objects": coco_objects().digest}
+        return {**own, **self._spice.resources(), **super().resources()}
+
+    def statistics(self, work: Workspace) -> Statistics:
+        captions = work.captions
+        references = captions.references or [[]] * len(captions)
+        finder = _ObjectFinder(self._spice)
+        texts = list(dict.fromkeys([*captions.candidates, *(text for row in references for text in row)]))
+        objects, notes = finder.find(texts, work)
+        seen = self.seen(work)
+        pool = sorted({name for found in objects.values() for name in found}.union(*seen.names))
+        likeness = _Likeness(pool, load_sentence_encoder(self.text_encoder).encode(pool, work.progress), finder)
+        scores, details = np.ones(len(captions)), list[AnyDetails]()
+        for row, (candidate, row_texts) in enumerate(zip(captions.candidates, references, strict=True)):
+            named = [name for name in objects[candidate] if finder.is_tangible(name)]
+            there = [*seen.names[row], *(name for text in row_texts for name in objects[text])]
+            supports = match_objects(likeness.of(named, there), there)
+            scores[row] = min((support.score for support in supports), default=1.0)
+            details.append(_details(split_words(candidate), dict(zip(named, supports, strict=True)), finder))
+        scores[list(seen.failures)] = np.nan
+        facts = {"references": reference_counts(references)}
+        return Statistics(scores[:, None], details=details, notes=notes, failures=seen.failures, facts=facts)
+
+
+class Support(NamedTuple):
+    """How well an object of the caption is supported, and by what."""
+
+    score: float
+    match: str
+
+
+def match_objects(likeness: Floats, there: Sequence[str]) -> list[Support]:
+    """Return the support of each object (row) by another thing that is there (column), so that the sum is greatest.
+
+    >>> match_objects(np.array([[1.0, 0.9], [0.8, 0.1], [0.5, 0.4]]), ["dog", "wolf"])
+    [Support(score=0.9, match='wolf'), Support(score=0.8, match='dog'), Support(score=0.0, match='')]
+    """
+    supports = [Support(0.0, "")] * len(likeness)
+    rows, columns = linear_sum_assignment(likeness, maximize=True)
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        supports[row] = Support(float(likeness[row, column]), there[column])
+    return supports
+
+
+class _ObjectFinder:
+    """The things that texts name, as base forms: what the parser takes for objects, and COCO's objects."""
+
+    def __init__(self, spice: Spice) -> None:
+        self._store = spice.proposition_store()
+        self.wordnet: WordNet = self._store.wordnet
+        self._coco = coco_objects()
+        self._tangible = frozenset(map(self.wordnet.first, TANGIBLE))
+        self.coco_name = functools.cache(self._coco_name)
+        self.is_tangible = functools.cache(self._is_tangible)
+
+    def find(self, texts: Sequence[str], work: Workspace) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+        """Return the objects of every text, each once, and what the reader should know."""
+        tokenized = tokenize(list(texts))
+        parsed = self._store.of(tokenized, lambda done, total: work.progress("parsing captions", done, total))
+        found = {}
+        for text, tokens in zip(texts, tokenized, strict=True):
+            objects = [claim[0] for claim in parsed[tokens] if len(claim) == 1]
+            words = [self.base(word) for word in split_words(text)]
+            within = {word for name in objects for word in name.split()}
+            more = (words[start:stop] for start, stop, _ in self._coco.mentions(words))
+            found[text] = list(dict.fromkeys([*objects, *(" ".join(name) for name in more if within.isdisjoint(name))]))
+        return found, cut_note(tokenized)
+
+    def base(self, word: str) -> str:
+        """The singular of a word, in small letters."""
+        return self.wordnet.base(word.lower(), "noun")
+
+    def _coco_name(self, name: str) -> str | None:
+        words = name.split()
+        mentions = self._coco.mentions(words)
+        return mentions[-1].name if mentions and mentions[-1].stop == len(words) else None
+
+    def _is_tangible(self, name: str) -> bool:
+        """Whether it can be pointed at: a lamp, the sea, a crowd, but no side, no day, and not the photo itself."""
+        head = name if self.wordnet.first(name) is not None else name.rpartition(" ")[2]
+        if head in ABOUT_THE_PICTURE:
+            return False
+        return self.coco_name(name) is not None or not self._tangible.isdisjoint(self.wordnet.kinds(head))
+
+
+class _Likeness:
+    """How far one thing vouches for another, from 0 to 1."""
+
+    def __init__(self, pool: Sequence[str], vectors: Vectors, finder: _ObjectFinder) -> None:
+        self._place = {name: place for place, name in enumerate(pool)}
+        self._vectors = vectors
+        self._coco_name = finder.coco_name
+        self._means = ObjectLabels(weights.require(WORDNET)).means
+
+    def of(self, named: Sequence[str], there: Sequence[str]) -> Floats:
+        """One row per thing that is named, one column per thing that is there."""
+        likeness = np.zeros((len(named), len(there)))
+        if likeness.size:
+            columns = self._vectors[[self._place[name] for name in there]]
+            likeness += np.clip(self._vectors[[self._place[name] for name in named]] @ columns.T, 0, 1)
+        for row, name in enumerate(named):
+            if self._coco_name(name) is not None:
+                likeness[row] *= EXCLUSIVE
+            likeness[row, [column for column, other in enumerate(there) if self._is_one(name, other)]] = 1.0
+        return likeness
+
+    def _is_one(self, name: str, other: str) -> bool:
+        """Whether the two are the same, or one a kind of the other."""
+        kind = self._coco_name(name)
+        same = name == other or (kind is not None and kind == self._coco_name(other))
+        return same or self._means(name, other) or self._means(other, name)
+
+
+def _details(texts: list[str], supports: dict[str, Support], finder: _ObjectFinder) -> Details:
+    words: list[Word] = [{"text": text} for text in texts]
+    bases = [finder.base(text) for text in texts]
+    for name, support in supports.items():
+        parts = name.split()
+        for start in _places(bases, parts) or _places([text.lower() for text in texts], parts):
+            for word in words[start : start + len(parts)]:
+                word["score"] = support.score
+                word["status"] = _status(name, support)
+                if support.match:
+                    word["match"] = support.match
+    return {"words": words}
+
+
+def _places(words: Sequence[str], parts: Sequence[str]) -> list[int]:
+    return [start for start in range(len(words) - len(parts) + 1) if list(words[start : start + len(parts)]) == parts]
+
+
+def _status(name: str, support: Support) -> Status:
+    if support.score < WRONG_BELOW:
+        return "wrong"
+    if support.match == name:
+        return "exact"
+    return "synonym" if support.score == 1.0 else "partly"

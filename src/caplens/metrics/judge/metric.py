@@ -1,0 +1,339 @@
+"""CLAIR, FLEUR, G-VEval, and a judge with the user's own prompt: a language model says what a caption is worth.
+
+Chan et al., EMNLP 2023 (CLAIR); Lee, Park and Kang, ACL 2024 (FLEUR); Tong et al., AAAI 2025 (G-VEval). The prompts are
+worded anew after the papers' descriptions; those of the authors can be given as files. Scores are from 0 to 1 whatever
+the scale of the prompt.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from caplens.core.captions import CaptionSet, Media, media_name
+from caplens.core.details import AnyDetails
+from caplens.core.errors import InputError, MissingData
+from caplens.core.workspace import Workspace
+from caplens.metrics import _options as options
+from caplens.metrics.base import Metric, Need, Resources, Statistics, reference_counts, register
+from caplens.metrics.judge.answers import read_verdict, smoothed_score
+from caplens.metrics.judge.client import Answer, JudgeClient, Request, answer_key, check_url
+from caplens.metrics.judge.prompts import Prompt
+from caplens.storage.identity import Identity
+from caplens.vision.images import decode_image, read_media
+
+LONGEST_SIDE = 1024
+"""Pixels of a picture as it is sent."""
+ALTERNATIVES = 20
+"""So many tokens with their probabilities, the most that servers give."""
+
+
+class JudgeMetric(Metric):
+    """What all judges share.
+
+    Args:
+        model: the language model, as its server calls it.
+        base_url: the server, such as `http://localhost:8000/v1`; a key, if it asks for one, is in the environment
+            variable `CAPLENS_JUDGE_KEY`.
+        prompt: a file with your own prompt, with `{caption}` and perhaps `{references}` in it; `None` is the
+            metric's own.
+        temperature: 0 for the likeliest answer; several samples need more.
+        samples: how many answers are averaged.
+        smoothing: whether the score is the mean over the probabilities of its digits; `None` is as in the paper.
+        max_tokens: the longest answer.
+        max_requests: a run that needs more is refused before it begins, and says how many it needs.
+        concurrency: so many requests at a time.
+        timeout: seconds that an answer may take.
+        retries: how often a server that is busy or broken is asked again.
+        allow_urls: whether pictures at http(s) addresses are fetched, to be sent along.
+    """
+
+    only_when_named = True
+    scale: ClassVar[tuple[float, float]] = (0.0, 100.0)
+    smooths: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        model: str = "",
+        base_url: str = "",
+        prompt: str | os.PathLike[str] | None = None,
+        temperature: float = 0.0,
+        samples: int = 1,
+        smoothing: bool | None = None,
+        max_tokens: int = 512,
+        max_requests: int = 1000,
+        concurrency: int = 4,
+        timeout: float = 120.0,
+        retries: int = 4,
+        allow_urls: bool = False,
+    ) -> None:
+        self.model = options.text("model", model)
+        self.base_url = check_url(options.text("base_url", base_url)) if base_url else ""
+        self.prompt = None if prompt is None else options.path("prompt", prompt, "file with a prompt")
+        self.temperature = options.number("temperature", temperature, low=0.0)
+        self.samples = options.whole_number("samples", samples, low=1)
+        self.smoothing = None if smoothing is None else options.flag("smoothing", smoothing)
+        self.max_tokens = options.whole_number("max_tokens", max_tokens, low=1)
+        self.max_requests = options.whole_number("max_requests", max_requests, low=0)
+        self.concurrency = options.whole_number("concurrency", concurrency, low=1)
+        self.timeout = options.number("timeout", timeout, low=0.0, above=True)
+        self.retries = options.whole_number("retries", retries, low=0)
+        self.allow_urls = options.flag("allow_urls", allow_urls)
+        if self.samples > 1 and self.temperature == 0:
+            raise InputError(
+                "several samples at temperature 0 are all alike",
+                remedy="give a temperature, such as 0.7, or one sample",
+            )
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} by {self.model}" if self.model else self.name
+
+    def own_prompt(self, captions: CaptionSet) -> Prompt:
+        """Return the prompt that comes with the metric."""
+        return Prompt.shipped(self.name)
+
+    def looks(self, captions: CaptionSet) -> bool:
+        """Say whether pictures are sent along."""
+        return "image" in self.needs
+
+    def check(self, captions: CaptionSet) -> None:
+        super().check(captions)
+        if not self.model or not self.base_url:
+            raise MissingData(
+                f"{self.name} asks a language model: name it and its server, with model= and base_url= "
+                "(-o model=NAME -o base_url=http://localhost:8000/v1)"
+            )
+        if self._prompt(captions).wants_references and captions.references is None:
+            raise MissingData(f"{self.name}: the prompt has a place for references and none were given")
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("model", self.model),
+            ("temperature", f"{self.temperature:g}"),
+            ("samples", str(self.samples)),
+            ("max_tokens", str(self.max_tokens)),
+        )
+
+    def resources(self) -> Resources:
+        return {} if self.prompt is None else {"prompt": Prompt.read(self.prompt).label}
+
+    def identity(self) -> Identity:
+        # What a server failed to say today it may say tomorrow: answers are kept, results are not.
+        return Identity(super().identity().text, lasting=False)
+
+    def statistics(self, work: Workspace) -> Statistics:
+        captions = work.captions
+        prompt = self._prompt(captions)
+        low, high = self.scale
+        client = JudgeClient(
+            self.base_url,
+            timeout=self.timeout,
+            retries=self.retries,
+            concurrency=self.concurrency,
+            readable=lambda text: read_verdict(text, low, high) is not None,
+        )
+        failures: dict[int, str] = {}
+        requests: dict[int, list[Request]] = {}
+        pictures: dict[str, bytes] = {}
+        for row, caption in enumerate(captions.candidates):
+            if not caption.strip():
+                continue  # says nothing, and is worth nothing
+            try:
+                requests[row] = self._requests(prompt, captions, row, pictures)
+            except InputError as error:
+                if work.strict:
+                    raise
+                failures[row] = str(error)
+        task = f"{self.name}: requests to {self.model}"
+        answers = client.ask_all(
+            [request for several in requests.values() for request in several],
+            self.max_requests,
+            lambda done, total: work.progress(task, done, total),
+        )
+        rows = np.zeros((len(captions), 1))
+        details: list[AnyDetails] = [{} for _ in captions.candidates]
+        unsmoothed = judged = 0
+        for row, several in requests.items():
+            try:
+                judged_row = [self._score(answers.get(request.key), request, client) for request in several]
+            except InputError as error:
+                failures[row] = str(error)
+                continue
+            scores = [score for score, _, _ in judged_row]
+            rows[row] = np.mean(scores)
+            details[row] = {"reason": judged_row[0][1], **({"samples": scores} if len(scores) > 1 else {})}
+            judged += len(several)
+            unsmoothed += sum(not smooth for _, _, smooth in judged_row)
+        rows[list(failures)] = np.nan
+        return Statistics(
+            rows,
+            details,
+            self._notes(unsmoothed, judged),
+            failures,
+            self._facts(prompt, captions, unsmoothed, judged),
+        )
+
+    @property
+    def _smooth(self) -> bool:
+        return self.smooths if self.smoothing is None else self.smoothing
+
+    def _prompt(self, captions: CaptionSet) -> Prompt:
+        return self.own_prompt(captions) if self.prompt is None else Prompt.read(self.prompt)
+
+    def _facts(self, prompt: Prompt, captions: CaptionSet, unsmoothed: int, judged: int) -> dict[str, str]:
+        smoothed = "no" if not self._smooth or unsmoothed == judged else "some" if unsmoothed else "yes"
+        facts = {"prompt": prompt.label, "smoothing": smoothed, "picture": "yes" if self.looks(captions) else "no"}
+        if prompt.wants_references:
+            facts["references"] = reference_counts(captions.references or [])
+        return facts
+
+    def _notes(self, unsmoothed: int, judged: int) -> tuple[str, ...]:
+        if not self._smooth or not unsmoothed:
+            return ()
+        return (
+            f"the server gave no probabilities for {unsmoothed:,} of {judged:,} scores: these are not smoothed, but as "
+            "coarse as the model writes them",
+        )
+
+    def _requests(self, prompt: Prompt, captions: CaptionSet, row: int, pictures: dict[str, bytes]) -> list[Request]:
+        """The questions about one caption, one per sample; `pictures` has those that were made ready before."""
+        references = captions.references[row] if captions.references is not None else []
+        text = prompt.fill(captions.candidates[row], references)
+        picture = self._picture(captions, row, pictures) if self.looks(captions) else None
+        fixed: dict[str, Any] = {"model": self.model, "temperature": self.temperature, "max_tokens": self.max_tokens}
+        if prompt.wants_json:
+            fixed["response_format"] = {"type": "json_object"}
+        if self._smooth:
+            fixed |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+        made = []
+        for sample in range(self.samples):
+            seeded = {**fixed, "seed": sample} if self.samples > 1 else fixed
+
+            def body(seeded: dict[str, Any] = seeded) -> dict[str, Any]:
+                return {**seeded, "messages": [{"role": "user", "content": _content(text, picture)}]}
+
+            content = {**seeded, "text": text, "picture": picture and hashlib.sha256(picture).hexdigest()}
+            key = answer_key(self.base_url, content)
+            made.append(Request(key, body, len(text), picture is not None))
+        return made
+
+    def _picture(self, captions: CaptionSet, row: int, ready: dict[str, bytes]) -> bytes:
+        media: Media | None = captions.images[row] if captions.images is not None else None
+        if media is None:
+            raise InputError("a judge looks at the picture, and there is none", where=captions.where(row))
+        name = media_name(media)
+        if name not in ready:
+            picture = decode_image(read_media(media, allow_urls=self.allow_urls), name)
+            picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+            stream = io.BytesIO()
+            picture.save(stream, "JPEG", quality=90)
+            ready[name] = stream.getvalue()
+        return ready[name]
+
+    def _score(self, answer: Answer | None, request: Request, client: JudgeClient) -> tuple[float, str, bool]:
+        """Score from 0 to 1, reason, and whether it was smoothed; an `InputError` says why there is none."""
+        if answer is None:
+            raise InputError(client.failures.get(request.key, "no answer"))
+        low, high = self.scale
+        verdict = read_verdict(answer.text, low, high)
+        if verdict is None:
+            said = " ".join(answer.text.split())[:80]
+            raise InputError(f"the answer holds no score from {low:g} to {high:g}: {said!r}")
+        smooth = smoothed_score(answer.text, answer.tokens, verdict, low, high) if self._smooth else None
+        score = verdict.score if smooth is None else smooth
+        return (score - low) / (high - low), verdict.reason, smooth is not None
+
+
+@register
+class Clair(JudgeMetric):
+    """How likely the caption and those of people are about one picture, says a language model that sees neither."""
+
+    name = "clair"
+    needs = frozenset({"references"})
+    paper = "Chan et al., EMNLP 2023 (CLAIR)"
+    summary = "a language model says how likely caption and references describe the same picture"
+
+
+@register
+class Fleur(JudgeMetric):
+    """How well the caption describes the picture, says a multimodal model; smoothed by its digits' probabilities."""
+
+    name = "fleur"
+    needs = frozenset({"image"})
+    paper = "Lee, Park and Kang, ACL 2024 (FLEUR)"
+    summary = "a multimodal model rates the caption against the picture; score smoothing"
+    scale = (0.0, 1.0)
+    smooths = True
+
+
+@register
+class GVEval(JudgeMetric):
+    """What the caption is worth after a chain of thought, against references, the picture, or both."""
+
+    name = "g-veval"
+    needs = frozenset()
+    optional_inputs: ClassVar[frozenset[Need]] = frozenset({"references", "image"})
+    paper = "Tong et al., AAAI 2025 (G-VEval)"
+    summary = "a model reasons in steps about caption, references and picture, whatever is given; smoothed"
+    smooths = True
+
+    def looks(self, captions: CaptionSet) -> bool:
+        return captions.images is not None
+
+    def own_prompt(self, captions: CaptionSet) -> Prompt:
+        if captions.images is None:
+            return Prompt.shipped("g-veval-references")
+        return Prompt.shipped("g-veval-picture" if captions.references is None else "g-veval-both")
+
+    def check(self, captions: CaptionSet) -> None:
+        if captions.images is None and captions.references is None:
+            raise MissingData("g-veval needs references or pictures: pass references= or images=")
+        super().check(captions)
+
+
+@register
+class Judge(JudgeMetric):
+    """What your own prompt asks for.
+
+    Args:
+        low: the lowest score that the prompt allows; it becomes 0.
+        high: the highest; it becomes 1.
+        picture: whether pictures are sent along where captions have them.
+    """
+
+    name = "judge"
+    needs = frozenset()
+    optional_inputs: ClassVar[frozenset[Need]] = frozenset({"references", "image"})
+    paper = ""
+    summary = "a language model answers your own prompt (prompt=FILE), with or without the picture"
+
+    def __init__(self, *, low: float = 0.0, high: float = 100.0, picture: bool = True, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.low = options.number("low", low)
+        self.high = options.number("high", high, low=self.low, above=True)
+        self.picture = options.flag("picture", picture)
+        self.scale = (self.low, self.high)  # type: ignore[misc]  # the prompt's own
+
+    def looks(self, captions: CaptionSet) -> bool:
+        return self.picture and captions.images is not None
+
+    def own_prompt(self, captions: CaptionSet) -> Prompt:
+        raise MissingData("judge asks what your own prompt asks: give prompt=FILE (-o prompt=FILE)")
+
+    def signature_parts(self) -> tuple[tuple[str, str], ...]:
+        return (*super().signature_parts(), ("low", f"{self.low:g}"), ("high", f"{self.high:g}"))
+
+
+def _content(text: str, picture: bytes | None) -> str | Sequence[dict[str, Any]]:
+    if picture is None:
+        return text
+    address = f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"
+    return [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": address}}]
