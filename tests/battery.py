@@ -32,10 +32,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     name: {"encoder": "embedded"} for name in NAMES if issubclass(known_metrics()[name], VisualMetric)
 }
 
-OPTIONS["novel"] = {"training": ["a dog runs on the grass", "a red bus"]}
 JUDGES = [name for name in NAMES if issubclass(known_metrics()[name], JudgeMetric)]
 OPTIONS |= {name: {"model": "toy", "base_url": f"{fair_judge().address}/v1", "smoothing": False} for name in JUDGES}
 OPTIONS["judge"]["prompt"] = Path(inspect.getfile(JudgeMetric)).parent / "shipped" / "clair.txt"
+OPTIONS["novel"] = {"training": ["a dog runs on the grass", "a red bus"]}
 
 # A fixed corpus for idf, so that a caption's score does not depend on its neighbors.
 ELSEWHERE = [["a dog runs on grass"], ["a man rides a red bike"], ["two cats on a mat"], ["a plate of food", "lunch"]]

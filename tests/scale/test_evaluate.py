@@ -196,3 +196,16 @@ def fail(task: Shard) -> Any:
 def test_a_bug_in_a_worker_is_not_swallowed() -> None:
     with pytest.raises(ValueError, match="a bug"):
         list(LocalEngine(2).map(fail, [Shard("a", "a"), Shard("b", "b")]))
+
+
+def test_intervals_of_many_captions_are_as_wide_as_those_of_single_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_shards(tmp_path / "data", make_rows(4500), 3)
+    report = evaluate_shards(data, ["bleu-4", "rouge-l"], output=tmp_path / "out", workers=1)
+    single = report.intervals
+    monkeypatch.setattr("caplens.scale.results.MANY", 10)
+    grouped = ShardReport.open(tmp_path / "out").intervals
+    for name, (low, high) in single.items():
+        width = high - low
+        assert grouped[name] == pytest.approx((low, high), abs=0.25 * width)

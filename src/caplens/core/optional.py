@@ -64,6 +64,7 @@ PACKAGES = {
         Package("onnx", "the embedded encoder in 8-bit numbers", ("int8",)),
         Package("matplotlib", "plots, learning curves of trainings", ("train",)),
         Package("diffusers", "drawing pictures to train on", ("generate",)),
+        Package("sacrebleu", "tokenizers for other languages", ("languages",)),
         Package("httpx", "asking language models to judge", ("judge",)),
         Package("open_clip", "CLIP's ResNet backbones", distribution="open_clip_torch"),
         Package("torchmetrics", "caplens.compat.torchmetrics"),

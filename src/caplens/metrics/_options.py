@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from caplens.core.errors import InputError
 from caplens.text.idf import IdfSource, IdfTable
+from caplens.text.named_tokenizers import NAMES, NamedTokenizer
 from caplens.text.ngrams import Tokenizer
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ def tokenizer(value: Any) -> Tokenizer:
     if callable(value) or value in ("ptb", "whitespace"):
         kept: Tokenizer = value
         return kept
-    raise _wrong("tokenizer", value, "ptb, whitespace or a callable")
+    if value in NAMES:
+        return NamedTokenizer(value)
+    raise _wrong("tokenizer", value, f"ptb, whitespace, {', '.join(NAMES)} or a callable")
 
 
 def idf_source(value: Any) -> IdfSource:

@@ -25,6 +25,7 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.storage.identity import Identity
 from caplens.text.language import foreign_note, unsegmented_note
+from caplens.text.named_tokenizers import SEGMENTING, NamedTokenizer
 
 Need = Literal["references", "image", "video"]
 Resources = Mapping[str, str | Identity]
@@ -117,7 +118,9 @@ class Metric(ABC):
         """Return what the reader should know where it does not understand the captions' language, or its words."""
         if self.english_only:
             return foreign_note(captions.candidates)
-        if isinstance(getattr(self, "tokenizer", None), str):  # a callable may know what words are
+        tokenizer = getattr(self, "tokenizer", None)
+        spaced = isinstance(tokenizer, NamedTokenizer) and tokenizer.name not in SEGMENTING
+        if spaced or isinstance(tokenizer, str):  # any other callable may know what words are
             return unsegmented_note(captions.candidates)
         return None
 

@@ -115,12 +115,15 @@ class ShardReport(Tabular):
     def intervals(self) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the corpus scores, from the stored statistics."""
         found = {}
+        drawn: dict[tuple[str, ...], Floats] = {}
         for name, total in self.totals.items():
             if total.scored > 1:
-                rows = _usable(shard.statistics(name) for shard in self.shards)
-                sums = np.concatenate(list(rows)) if total.scored <= MANY else _grouped(rows)
-                drawn = bootstrap_sums(sums, RESAMPLES, SEED)
-                found[name] = interval(np.asarray(total.metric.corpus(drawn, total.scored)))
+                columns = tuple(self.shards[0].summary.metrics[name].statistics)
+                if columns not in drawn:  # metrics that share statistics share the draws
+                    rows = _usable(shard.statistics(name) for shard in self.shards)
+                    sums = np.concatenate(list(rows)) if total.scored <= MANY else _grouped(rows)
+                    drawn[columns] = bootstrap_sums(sums, RESAMPLES, SEED)
+                found[name] = interval(np.asarray(total.metric.corpus(drawn[columns], total.scored)))
         return found
 
     @cached_property
@@ -203,9 +206,11 @@ def _grouped(statistics: Iterable[Floats]) -> Floats:
     for rows in statistics:
         if sums is None:
             sums = np.zeros((GROUPS, rows.shape[1]))
-        group = (passed + np.arange(len(rows))) % GROUPS
-        np.add.at(sums, group, rows)
-        counts += np.bincount(group, minlength=GROUPS)
-        passed += len(rows)
+        for start in range(0, len(rows), GROUPS):
+            part = rows[start : start + GROUPS]
+            group = (passed + np.arange(len(part))) % GROUPS  # each at most once
+            sums[group] += part
+            counts[group] += 1
+            passed += len(part)
     assert sums is not None
     return np.asarray(sums * (counts.mean() / counts)[:, None])

@@ -70,8 +70,8 @@ def unsegmented_note(texts: Sequence[str]) -> str | None:
         return None
     return (
         f"about {100 * share:.0f} % of the captions are in a script without spaces between words, so a whole phrase "
-        "counts as one word: put spaces between the words of captions and references (jieba and MeCab do that), or "
-        "give a tokenizer in Python (tokenizer=list for characters)"
+        "counts as one word: take a tokenizer that finds words (-o tokenizer=zh, ja-mecab, ko-mecab, or char for "
+        "characters), or put spaces between the words of captions and references"
     )
 
 

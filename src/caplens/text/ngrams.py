@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.native._kernels import Candidates, NgramIndex, References, WordRuns
 from caplens.storage.identity import callable_name
+from caplens.text.named_tokenizers import NamedTokenizer
 from caplens.text.ptb import tokenize
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def tokenizer_name(tokenizer: Tokenizer) -> str:
         if tokenizer not in ("ptb", "whitespace"):
             raise InputError(f"no tokenizer is called {tokenizer!r}", remedy="take 'ptb', 'whitespace' or a callable")
         return tokenizer
-    return callable_name(tokenizer)
+    return tokenizer.label if isinstance(tokenizer, NamedTokenizer) else callable_name(tokenizer)
 
 
 def split_tokens(texts: Sequence[str], tokenizer: Tokenizer) -> list[list[str]]:
