@@ -37,7 +37,8 @@ def number_words(words: Iterable[str]) -> list[tuple[str, int]]:
 def blamed_words(details: AnyDetails) -> list[tuple[str, int]]:
     """Return the words that a metric likes least; none where it likes all.
 
-    >>> blamed_words({"words": [{"text": "a"}, {"text": "cat", "score": 0.2}, {"text": "mat", "score": 0.9}]})
+    >>> cat, mat = ({"text": text, "status": "right", "score": score} for text, score in (("cat", 0.2), ("mat", 0.9)))
+    >>> blamed_words({"words": [{"text": "a"}, cat, mat]})
     [('cat', 0)]
     """
     words = details.get("words", [])

@@ -61,7 +61,7 @@ class CocoObjects:
         """Return the objects that the words of a caption name, the longest name first wherever two begin.
 
         >>> coco_objects().mentions("two hot dogs near a baby elephant".split())
-        [Mention(start=1, stop=3, name='hot dog'), Mention(start=5, stop=6, name='elephant')]
+        [Mention(start=1, stop=3, name='hot dog'), Mention(start=6, stop=7, name='elephant')]
         """
         lowered = [word.lower() for word in words]
         found: list[Mention] = []
