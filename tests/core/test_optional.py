@@ -41,7 +41,7 @@ def extras() -> dict[str, set[str]]:
             if line.startswith("caplens["):
                 names.update(*map(brought, line.removeprefix("caplens[").removesuffix("]").split(",")))
             else:
-                names.add(line.partition(">")[0].partition("=")[0])
+                names.add(re.split(r"[\[>=]", line)[0])
         return names
 
     return {extra: brought(extra) for extra in table if extra not in TOOLS}

@@ -114,7 +114,10 @@ def command(
         show_shards(scored, format, json, html, signatures)
         return
     if len(predictions) > 1:
-        raise InputError(f"{len(predictions)} files were given", remedy="with --output DIR each is scored as a shard")
+        raise InputError(
+            f"{len(predictions)} files were given ({', '.join(predictions)})",
+            remedy="with --output DIR each is scored as a shard",
+        )
     _score_file(
         Path(predictions[0]),
         {"references": references, "images": images, "videos": videos, "several": several, **reading},

@@ -181,8 +181,13 @@ def rows_by_picture(captions: CaptionSet) -> dict[str, list[int]]:
     return rows
 
 
-def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str, required: bool) -> list[T | None]:
-    """Order the values of a mapping by id; ids compare as text, so that 7 and "7" are the same picture."""
+def align(
+    name: str, ids: Sequence[object], values: Mapping[Any, T], where: str, required: bool, *, spare: bool = False
+) -> list[T | None]:
+    """Order the values of a mapping by id; ids compare as text, so that 7 and "7" are the same picture.
+
+    Values of other ids are left out with a note; without one where they are to be expected (`spare`).
+    """
     by_text = {str(key): value for key, value in values.items()}
     keys = [str(key) for key in ids]
     if required:
@@ -191,7 +196,7 @@ def align(name: str, ids: Sequence[object], values: Mapping[Any, T], where: str,
             raise InputError(f"no {name} for {_some(missing)}", where=where, remedy=f"add {name} or drop the captions")
         known = set(keys)
         unknown = [key for key in by_text if key not in known]
-        if unknown:
+        if unknown and not spare:
             warnings.warn(
                 f"{where + ': ' if where else ''}{name} for {_some(unknown)} are left out: no caption has that id",
                 CaplensWarning,

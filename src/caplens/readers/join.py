@@ -29,6 +29,7 @@ def read(
     several: bool = False,
     limits: ReadLimits | None = None,
     pipes: bool = False,
+    spare_references: bool = False,
 ) -> CaptionSet:
     """Read captions to judge.
 
@@ -44,6 +45,7 @@ def read(
             their own or ``image_id#0``, ``image_id#1``, …, and ``groups`` of the set names the picture.
         limits: how much is read before it is too much; without it, what CAPLENS_READ_LIMITS says.
         pipes: whether a named pipe may be opened, which waits for whoever writes into it.
+        spare_references: whether references of other pictures are to be expected, as of other shards; no note says so.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp(), "alt.csv")
@@ -62,7 +64,7 @@ def read(
     pictures = rows.groups if several else rows.ids
     if references is not None:
         by_picture = _References(references, ColumnChoice(id=id_column, required=False), limits, pipes)
-        texts: list[list[str]] | None = by_picture.aligned(pictures)
+        texts: list[list[str]] | None = by_picture.aligned(pictures, spare_references)
         if images is not None:
             rows.images = [
                 by_picture.images.get(key) if image is None else image
@@ -153,11 +155,11 @@ class _References:
             if row.image is not None:
                 self.images[row.id] = row.image
 
-    def aligned(self, keys: Sequence[str]) -> list[list[str]]:
+    def aligned(self, keys: Sequence[str], spare: bool) -> list[list[str]]:
         """One list per key; where the keys are not the rows' own ids, they are those of the pictures."""
         use_groups = any(key not in self.by_id for key in keys) and all(key in self.by_group for key in keys)
         by_key = self.by_group if use_groups else self.by_id
-        return [texts or [] for texts in align("references", keys, by_key, self.name, required=True)]
+        return [texts or [] for texts in align("references", keys, by_key, self.name, required=True, spare=spare)]
 
 
 def _captions(rows: Iterable[Row], several: bool) -> Iterator[Row]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import pickle
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from caplens.core.captions import CaptionSet
-from caplens.core.errors import CaplensError, CaplensWarning, InputError
+from caplens.core.errors import CaplensError, InputError
 from caplens.core.workspace import Workspace
 from caplens.metrics import load_metrics
 from caplens.metrics.base import Metric, Result
@@ -39,10 +38,7 @@ class Reading:
 
     def read(self, path: Path) -> CaptionSet:
         """Return the captions of a shard."""
-        with warnings.catch_warnings():
-            # References of other shards are left out, as they should be.
-            warnings.simplefilter("ignore", CaplensWarning)
-            return read(path, **self.__dict__)
+        return read(path, **self.__dict__, spare_references=True)
 
     def identity(self) -> str:
         """Return what results depend on beside the shard and the metrics."""
