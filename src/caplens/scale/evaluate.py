@@ -91,7 +91,8 @@ def evaluate_shards(
         name: build_shared_idf(shards, runner, reading, tokenizer, folder, progress)
         for name, tokenizer in tokenizers.items()
     }
-    task = ScoreShard(tuple(names), options, tuple(made), reading, folder, idf, strict)
+    files = tuple(path for metric in loaded for path in metric.shared_files(progress))
+    task = ScoreShard(tuple(names), options, tuple(made), reading, folder, idf, strict, files)
     done = go_through(runner, task, shards, "shards scored", progress)
     errors = {entry.shard.location: entry.error for entry in done if entry.error}
     finished = [entry for entry in done if not entry.error]

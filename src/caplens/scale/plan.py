@@ -121,6 +121,8 @@ class ScoreShard:
     idf: Mapping[str, Path] = field(default_factory=dict)
     """Tables over all shards, by the name of their tokenizer, for metrics with ``idf="corpus"``."""
     strict: bool = False
+    shared_files: tuple[Path, ...] = ()
+    """Large files that every worker reads."""
 
     def __call__(self, shard: Shard) -> Done:
         return attempt(self._score, shard)
