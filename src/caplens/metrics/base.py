@@ -107,8 +107,11 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
-    def whole_set(self) -> str:
-        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one."""
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
+        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one.
+
+        Without captions, only what holds for any.
+        """
         return ""
 
     @property

@@ -119,8 +119,15 @@ def write_rows(
     columns |= {name: _number_column(column) for name, column in numbers.items()}
     table = pyarrow.Table.from_arrays(list(columns.values()), list(columns))
     about = json.dumps(asdict(summary)).encode()
-    with atomic_path(path) as temporary:
-        write_table(table.replace_schema_metadata({_KEY: about}), temporary, compression="zstd")
+    try:
+        with atomic_path(path) as temporary:
+            write_table(table.replace_schema_metadata({_KEY: about}), temporary, compression="zstd")
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror or error})",
+            where=str(path),
+            remedy="make room and run the same command again: finished shards are kept",
+        ) from None
 
 
 # `pyarrow.array` would import pandas, to see whether it was given something of it: 30 MB in every worker.

@@ -14,7 +14,7 @@ from caplens.core.types import Vectors, unit
 def symmetric_loss(pictures: Tensor, captions: Tensor, scale: Tensor | float) -> Tensor:
     """Return InfoNCE in both directions (PAC-S eq. 2): row i of one side belongs to row i of the other."""
     logits = scale * functional.normalize(pictures, dim=-1) @ functional.normalize(captions, dim=-1).T
-    truth = torch.arange(len(logits))
+    truth = torch.arange(len(logits), device=logits.device)
     return functional.cross_entropy(logits, truth) + functional.cross_entropy(logits.T, truth)
 
 

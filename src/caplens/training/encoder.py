@@ -16,6 +16,7 @@ from torch import nn
 
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
+from caplens.encoders.devices import CPU, Placement, encoder_place, to_array
 from caplens.encoders.embedded import Backbones
 from caplens.storage.atomic import write_atomically
 from caplens.storage.tensors import write_tensors
@@ -93,13 +94,13 @@ def load_features(
 class EncoderTask(Task):
     """Both heads and the temperature, trained on pictures with some of their captions; validated by recall."""
 
-    def __init__(self, train: Features, val: Features, config: EncoderConfig) -> None:
-        self.config, self.train, self.val = config, train, val
-        self.pictures, self.texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
+    def __init__(self, train: Features, val: Features, config: EncoderConfig, place: Placement = CPU) -> None:
+        self.config, self.train, self.val, self.place = config, train, val, place
+        self.pictures, self.texts = self.placed(train.pictures), self.placed(train.texts)
         self.steps_per_epoch = math.ceil(len(train.names) / config.batch)
         torch.manual_seed(config.seed)
-        self.heads = self._new_heads()
-        self.log_scale = nn.Parameter(torch.tensor(math.log(config.scale)))
+        self.heads = {side: head.to(place.device) for side, head in self._new_heads().items()}
+        self.log_scale = nn.Parameter(torch.tensor(math.log(config.scale), device=place.device))
         self.model = nn.ModuleDict({**self.heads, "temperature": nn.ParameterDict({"log_scale": self.log_scale})})
 
     def _new_heads(self) -> dict[str, TrainableHead]:
@@ -117,13 +118,13 @@ class EncoderTask(Task):
             self._order = torch.randperm(len(self.train.names))
         chosen = self._order[batch * self.config.batch : (batch + 1) * self.config.batch]
         encoded = self.heads["image"](self.pictures[chosen])
-        loss = torch.zeros(())
+        loss = torch.zeros((), device=self.place.device)
         for _ in range(self.config.captions_per_picture):
             rows = [draw_caption(self.train.captions[index]) for index in chosen.tolist()]
             scale = self.log_scale.exp().clamp(max=100)
             loss = loss + symmetric_loss(encoded, self.heads["text"](self.texts[rows]), scale)
         loss = loss / (2 * self.config.captions_per_picture)
-        return Step(loss, {"loss": loss.item()}, len(chosen))
+        return Step(loss, {"loss": loss.detach()}, len(chosen))
 
     def validate(self) -> dict[str, float]:
         to_picture, to_caption = recall(*encode(self.heads, self.val), self.val.owner)
@@ -137,17 +138,24 @@ def draw_caption(rows: NDArray[np.int64]) -> int:
 
 def encode(heads: Mapping[str, TrainableHead], features: Features) -> tuple[Vectors, Vectors]:
     """Return the vectors of all pictures, and of all captions in order."""
+
+    def vectors(side: str, rows: Vectors) -> Vectors:
+        head = heads[side].eval()
+        return to_array(head(torch.from_numpy(rows).to(head.shift.device)))
+
     with torch.inference_mode():
-        pictures: Vectors = heads["image"].eval()(torch.from_numpy(features.pictures)).numpy()
-        captions: Vectors = heads["text"].eval()(torch.from_numpy(features.ordered_texts)).numpy()
-    return pictures, captions
+        return vectors("image", features.pictures), vectors("text", features.ordered_texts)
 
 
 def fit(
-    features: Mapping[str, Features], config: EncoderConfig, run: TrainingRun, progress: Progress = silent
+    features: Mapping[str, Features],
+    config: EncoderConfig,
+    run: TrainingRun,
+    progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, TrainableHead]:
     """Return trained heads by side; the last epoch is kept."""
-    task = EncoderTask(features["train"], features["val"], config)
+    task = EncoderTask(features["train"], features["val"], config, place)
     steps = config.epochs * task.steps_per_epoch
     optimizer = torch.optim.AdamW(task.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
     plan = Plan(name="training the encoder", steps=steps, validate_every=task.steps_per_epoch, epochs=True)
@@ -159,7 +167,7 @@ def fit(
 def save_heads(heads: Mapping[str, TrainableHead], path: Path, name: str, facts: Mapping[str, Any]) -> None:
     """Write heads as float16 safetensors for `caplens.encoders.embedded`."""
     tensors = {
-        f"{side}.{key}": value.half().numpy()
+        f"{side}.{key}": value.half().cpu().numpy()
         for side, head in heads.items()
         for key, value in head.state_dict().items()
     }
@@ -176,12 +184,14 @@ def train(
     *,
     features: Path | None = None,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Compute features, train, write `heads.safetensors` and return what the heads reach; nothing is chosen on test."""
     pairs = read_pairs(captions, more_captions)
-    run = TrainingRun(output, {**asdict(config), "training pictures": len(pairs.train)})
-    splits = load_features(Backbones(), pairs, images, features or output / "features", progress)
-    heads = fit(splits, config, run, progress)
+    run = TrainingRun(output, {**asdict(config), "training pictures": len(pairs.train), **dict(place.parts)})
+    backbones = Backbones(place=encoder_place("embedded", place))
+    splits = load_features(backbones, pairs, images, features or output / "features", progress)
+    heads = fit(splits, config, run, progress, place)
     weights = output / "heads.safetensors"
     save_heads(heads, weights, "contrastive", {"config": asdict(config)})
     reached: dict[str, Any] = {"training pictures": len(pairs.train)}
