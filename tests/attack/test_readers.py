@@ -383,9 +383,10 @@ def test_a_damaged_picture_in_a_parquet_file_is_a_message(tmp_path: Path) -> Non
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
     parquet.write_table(parquet_table("lists"), path, compression="none", use_dictionary=False)
-    images = read(path).images or ()
+    images = read(path).images
     sound = path.read_bytes()
     path.write_bytes(sound.replace(b"\x01\0\0\0x", b"\xff\xff\0\0x"))  # the picture's length
+    assert images is not None
     assert isinstance(images[0], BinarySource)
     with pytest.raises(InputError, match=r"a\.parquet, row 1.*not parquet"):
         images[0].open()

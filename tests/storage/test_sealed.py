@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.attack import index_files
 
-from caplens.storage import sealed
 from caplens.storage.sealed import close_copies, make_copies, shared_copy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux seals memory")
@@ -67,5 +66,5 @@ def test_without_copies_the_file_itself_is_read(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "a").write_bytes(b"content")
     assert shared_copy(tmp_path / "a") == tmp_path / "a"
     assert make_copies([tmp_path / "a", tmp_path / "absent"]) == {}
-    monkeypatch.delattr(sealed.os, "memfd_create")
+    monkeypatch.delattr(os, "memfd_create")
     assert make_copies([tmp_path / "a"]) == {}

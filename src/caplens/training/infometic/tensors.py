@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,7 +73,7 @@ class SplitTensors:
         return replace(self, **_moved(self, device))
 
 
-def _moved(tensors: CaptionTensors | SplitTensors, device: str) -> dict[str, Tensor | CaptionTensors]:
+def _moved(tensors: CaptionTensors | SplitTensors, device: str) -> dict[str, Any]:
     values = {field.name: getattr(tensors, field.name) for field in fields(tensors)}
     return {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor | CaptionTensors)}
 
