@@ -28,6 +28,7 @@ from caplens.metrics.base import Metric, Resources, Statistics, reference_counts
 from caplens.native._kernels import Meteor as Kernel
 from caplens.native._kernels import meteor_normalize
 from caplens.storage import weights
+from caplens.storage.sealed import shared_copy
 from caplens.text import meteor_data, ptb
 from caplens.text.meteor_data import FUNCTION_WORDS, Indexes
 from caplens.text.ngrams import Tokenizer, tokenizer_name
@@ -68,6 +69,10 @@ class Meteor(Metric):
             "synonyms": published if fetched or built.synonyms else "absent",
             "paraphrases": published if fetched or built.paraphrases else "absent",
         }
+
+    def shared_files(self, progress: Progress = silent) -> tuple[Path, ...]:
+        indexes = self.indexes(progress)
+        return tuple(path for path in (indexes.synonyms, indexes.paraphrases) if path is not None)
 
     def _own_folder(self) -> Path | None:
         """The folder of data that the user named."""
@@ -148,8 +153,9 @@ def words_of(line: str) -> list[str]:
 
 
 def aligner(indexes: Indexes) -> Kernel:
-    """Mapping the indexes takes a fraction of a millisecond, so nothing is kept between calls."""
-    return Kernel(FUNCTION_WORDS, indexes.synonyms, indexes.paraphrases)
+    """The kernel with these indexes; it keeps those that were read last, so nothing is kept here."""
+    synonyms, paraphrases = (path and shared_copy(path) for path in (indexes.synonyms, indexes.paraphrases))
+    return Kernel(FUNCTION_WORDS, synonyms, paraphrases)
 
 
 def _has(indexes: Indexes, module: str) -> bool:
