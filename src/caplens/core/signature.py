@@ -43,6 +43,7 @@ KEYS: Mapping[str, str] = {
     "ridge": "added to the diagonal of covariances",
     "rules": "sum of the parser and of the rules that make scene graphs",
     "scaled": "how features were scaled: min-max or no",
+    "sentences": "how the sentences of texts too long for the encoder were put together: mean, vectors or tokens",
     "sigma": "of the Gaussian on the difference in length",
     "stop-words": "the list of words that were left out",
     "tokenizer": "how text became words",

@@ -19,6 +19,7 @@ from caplens.core.optional import require
 from caplens.core.types import Vectors
 from caplens.storage.tensors import read_tensors
 from caplens.text.ptb import well_formed
+from caplens.text.sentences import surely_fits
 
 Ids = NDArray[np.int64]
 
@@ -65,6 +66,10 @@ class BertEncoder:
         """Ids of one text, and whether it was cut."""
         encoding = self._tokenizer.encode(text.strip())
         return list(encoding.ids), bool(encoding.overflowing)
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads the whole text."""
+        return surely_fits(text, self.longest) or not self.tokenize_one(well_formed(text))[1]
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)

@@ -14,6 +14,7 @@ from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.bert import BertEncoder
 from caplens.storage import weights
 from caplens.storage.cache import EmbeddingCache, key_of
+from caplens.text.sentences import TextParts
 
 # Kept on disk together: enough to fill batches of equal length, few enough to lose little when interrupted.
 TEXTS_AT_ONCE = 2048
@@ -26,10 +27,21 @@ class SentenceEncoder:
         self._encoder = BertEncoder(folder)
         self._cache = EmbeddingCache()
         self._identity = identity
-        self.dimension = self._encoder.width
+        self.dimension, self.longest = self._encoder.width, self._encoder.longest
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads the whole text."""
+        return self._encoder.fits(text)
 
     def encode(self, texts: Sequence[str], progress: Progress = silent) -> Vectors:
-        """One row per text; a text that stands there twice is encoded once."""
+        """One row per text; a text that stands there twice is encoded once.
+
+        A text that is too long for the model is read in parts, and has the direction of their mean.
+        """
+        parts = TextParts.of(texts, self.fits)
+        return parts.mean_vectors(self._encode_parts(parts.texts, progress))
+
+    def _encode_parts(self, texts: Sequence[str], progress: Progress) -> Vectors:
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         keys = [key_of(self._identity, "sentence", text) for text in texts]

@@ -16,16 +16,21 @@ from caplens.core.types import Vectors
 from caplens.encoders.bert import BertEncoder, Ids, equal_lengths
 from caplens.storage import weights
 from caplens.text.ptb import well_formed
+from caplens.text.sentences import surely_fits
 
 
 class TokenEncoder(Protocol):
     """Texts to token ids, ids to states."""
 
     layers: int
+    longest: int
+    """Tokens that it reads at once."""
     special: frozenset[int]
     """Ids of start and end tokens."""
 
     def tokenize(self, texts: list[str]) -> list[list[int]]: ...
+
+    def fits(self, text: str) -> bool: ...
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
 
@@ -45,12 +50,18 @@ class TransformersEncoder:
         special = (self._tokenizer.cls_token_id, self._tokenizer.sep_token_id)
         self.special = frozenset(token for token in special if token is not None)
         positions = getattr(self._model.config, "max_position_embeddings", 512)
-        self._longest = min(self._tokenizer.model_max_length, positions)
+        self.longest = int(min(self._tokenizer.model_max_length, positions))
 
     def tokenize(self, texts: list[str]) -> list[list[int]]:
         stripped = [well_formed(text.strip()) for text in texts]
-        ids: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
+        ids: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self.longest)["input_ids"]
         return ids
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads the whole text."""
+        if surely_fits(text, self.longest):
+            return True
+        return len(self._tokenizer(well_formed(text.strip()))["input_ids"]) <= self.longest
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +19,10 @@ from caplens.core.types import Floats, Vectors, narrow_unit
 from caplens.core.workspace import Workspace
 from caplens.encoders.tokens import TokenEncoder, load_token_encoder
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import parts_fact, parts_note
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
+from caplens.text.sentences import TextParts
 
 Part = Literal["f", "precision", "recall"]
 PARTS: tuple[Part, ...] = ("precision", "recall", "f")
@@ -101,7 +104,11 @@ class BertScore(Metric):
             floor = read_baseline(self.baseline, layer)
             rows = (rows - floor) / (1 - floor)
         details: list[dict[str, Any]] = [dict(zip(PARTS, row, strict=True)) for row in rows.tolist()]
-        return Statistics(rows, details=details, facts={"references": reference_counts(references)})
+        parts = TextParts.of(work.captions.candidates, encoder.fits)
+        flat = TextParts.of([text for texts in references for text in texts], encoder.fits)
+        facts = {"references": reference_counts(references), **parts_fact("tokens", parts, flat)}
+        notes = (parts_note(parts, encoder.longest),) if parts.cut else ()
+        return Statistics(rows, details=details, notes=notes, facts=facts)
 
     def scores(self, rows: Floats) -> Floats:
         return rows[:, PARTS.index(self.part)]
@@ -113,7 +120,12 @@ class BertScore(Metric):
 def _inverse_frequency(encoder: TokenEncoder, references: list[list[str]]) -> dict[int, float]:
     """log((N+1) / (n+1)) for every token of the references; −1 holds the value of a token they lack."""
     texts = [text for each in references for text in each]
-    known = dict(zip(distinct := list(dict.fromkeys(texts)), encoder.tokenize(distinct), strict=True))
+    parts = TextParts.of(distinct := list(dict.fromkeys(texts)), encoder.fits)
+    tokens = encoder.tokenize(parts.texts)
+    known = {
+        text: list(chain(*tokens[start:end]))
+        for text, start, end in zip(distinct, parts.starts, parts.ends, strict=True)
+    }
     seen = Counter(token for text in texts for token in set(known[text]))
     weights = {token: float(np.log((len(texts) + 1) / (count + 1))) for token, count in seen.items()}
     weights[-1] = float(np.log(len(texts) + 1))
@@ -123,18 +135,25 @@ def _inverse_frequency(encoder: TokenEncoder, references: list[list[str]]) -> di
 def _tokens(
     encoder: TokenEncoder, texts: list[str], layer: int, weight_of: dict[int, float] | None
 ) -> list[tuple[Vectors, Floats]]:
-    """Unit states of every text's tokens and the weight of each token, summing to one (or all zero)."""
-    tokens = encoder.tokenize(texts)
-    weighted: list[tuple[Vectors, Floats]] = [(np.empty(0, np.float32), np.empty(0))] * len(texts)
+    """Unit states of every text's tokens and the weight of each token, summing to one (or all zero).
+
+    A text that is too long for the model is read in parts, and has the tokens of all of them.
+    """
+    parts = TextParts.of(texts, encoder.fits)
+    tokens = encoder.tokenize(parts.texts)
+    states: list[Vectors] = [np.empty(0, np.float32)] * len(tokens)
     for rows, ids in encoder.batches(tokens):
-        states = narrow_unit(encoder.states(ids, layer))
-        for row, state in zip(rows, states, strict=True):
-            if weight_of is None:  # start and end tokens may be matched but do not count
-                weight = np.array([float(token not in encoder.special) for token in tokens[row]])
-            else:
-                weight = np.array([weight_of.get(token, weight_of[-1]) for token in tokens[row]])
-            total = weight.sum()
-            weighted[row] = state, weight / total if total > 0 else np.zeros(len(weight))
+        for row, state in zip(rows, narrow_unit(encoder.states(ids, layer)), strict=True):
+            states[row] = state
+    weighted = []
+    for start, end in zip(parts.starts, parts.ends, strict=True):
+        if weight_of is None:  # start and end tokens may be matched but do not count
+            weight = np.array([float(token not in encoder.special) for token in chain(*tokens[start:end])])
+        else:
+            weight = np.array([weight_of.get(token, weight_of[-1]) for token in chain(*tokens[start:end])])
+        total = weight.sum()
+        state = states[start] if end == start + 1 else np.concatenate(states[start:end])
+        weighted.append((state, weight / total if total > 0 else np.zeros(len(weight))))
     return weighted
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,10 +18,14 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import SentenceDetails, parts_fact, parts_note
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
+from caplens.text.sentences import TextParts, split_sentences
 
 Against = Literal["nearest", "centroid", "both"]
+LEAST_SHARE = 0.5
+"""A sentence that scores less than this share of the mean of the others is called wrong."""
 
 
 @register
@@ -43,22 +48,39 @@ class SentSim(Metric):
         return {"text encoder": weights.model_digest(self.text_encoder)}
 
     def statistics(self, work: Workspace) -> Statistics:
+        captions = work.captions
+        encoder = load_sentence_encoder(self.text_encoder)
         nearest, centroid = similarities(work, self.text_encoder)
-        score = {"nearest": nearest, "centroid": centroid, "both": (nearest + centroid) / 2}[self.against]
         details = [
             {"nearest": float(near), "centroid": float(far)} for near, far in zip(nearest, centroid, strict=True)
         ]
-        facts = {"references": reference_counts(work.captions.references or [])}
-        return Statistics(score[:, None], details=details, facts=facts)
+        parts = TextParts.of(captions.candidates, encoder.fits)
+        flat = TextParts.of([text for texts in captions.references or [] for text in texts], encoder.fits)
+        return Statistics(
+            self._chosen(nearest, centroid)[:, None],
+            details=SentenceDetails.of_captions(
+                captions.candidates, partial(self._alone, captions), LEAST_SHARE, details
+            ),
+            notes=(parts_note(parts, encoder.longest),) if parts.cut else (),
+            facts={"references": reference_counts(captions.references or []), **parts_fact("vectors", parts, flat)},
+        )
+
+    def _chosen(self, nearest: Floats, centroid: Floats) -> Floats:
+        return {"nearest": nearest, "centroid": centroid, "both": (nearest + centroid) / 2}[self.against]
+
+    def _alone(self, captions: CaptionSet, rows: NDArray[np.int64], sentences: list[str]) -> Floats:
+        """How close a sentence is to the closest sentence of its row's references."""
+        encoder = load_sentence_encoder(self.text_encoder)
+        own = encoder.encode(sentences).astype(np.float64)
+        scores = np.empty(len(sentences))
+        for row in np.unique(rows):
+            texts = [part for text in (captions.references or [])[row] for part in split_sentences(text) or [text]]
+            scores[rows == row] = (own[rows == row] @ encoder.encode(texts).astype(np.float64).T).max(axis=1)
+        return scores
 
 
 def similarities(work: Workspace, encoder: str | os.PathLike[str]) -> tuple[Floats, Floats]:
     """Per caption the cosine to its nearest reference and to the centroid of its references."""
-    key = ("sentence similarities", os.fspath(encoder), weights.model_digest(encoder))
-    return work.get_or_compute(key, lambda: _similarities(work, encoder))
-
-
-def _similarities(work: Workspace, encoder: str | os.PathLike[str]) -> tuple[Floats, Floats]:
     row_of = places(work.captions)
     return to_references(load_sentence_encoder(encoder).encode(list(row_of), work.progress), row_of, work.captions)
 
