@@ -149,7 +149,15 @@ def _judged(kind: str, values: Floats, more: dict[str, Floats], right: np.ndarra
     share = ordered[:, 0] / ordered[:, 1:].mean(axis=1)
     for limit in LIMITS:
         wrong, right_ones = share[one] < limit, share[right.all(axis=1)] < limit
-        rows.append([kind, f"lowest below {limit:g} of the others", f"{100 * wrong.mean():.1f} found", f"{100 * right_ones.mean():.1f} false", ""])
+        rows.append(
+            [
+                kind,
+                f"lowest below {limit:g} of the others",
+                f"{100 * wrong.mean():.1f} found",
+                f"{100 * right_ones.mean():.1f} false",
+                "",
+            ]
+        )
     return rows
 
 

@@ -10,10 +10,17 @@ from numpy.typing import NDArray
 
 from caplens.core.details import AnyDetails, Details, LazyDetails, Sentence
 from caplens.core.types import Floats
-from caplens.text.sentences import TextParts, split_sentences
+from caplens.text.language import MANY
+from caplens.text.ngrams import Corpus
+from caplens.text.sentences import MOST, TextParts, split_sentences
 
-Combined = Literal["mean", "vectors", "tokens"]
-"""The mean of the parts' scores, the mean of their vectors, or all their tokens together."""
+LEAST_SHARE = 0.5
+"""Of the mean of the others, below which a sentence is called wrong: docs/research/long-captions.md."""
+TIMES_AS_LONG = 3
+"""As its references, from which a caption is too long for n-gram metrics to say much."""
+
+Combined = Literal["mean", "vectors", "tokens", "claims"]
+"""The mean of the parts' scores, the mean of their vectors, or all their tokens or claims together."""
 
 
 def parts_fact(combined: Combined, *texts: TextParts) -> dict[str, str]:
@@ -23,9 +30,25 @@ def parts_fact(combined: Combined, *texts: TextParts) -> dict[str, str]:
 
 def parts_note(captions: TextParts, tokens: int) -> str:
     """Return what the reader should know about captions that were read in parts."""
-    return (
-        f"{captions.cut} of {len(captions.ends)} captions are longer than the encoder's {tokens} tokens "
+    note = (
+        f"{captions.cut} of {len(captions.ends)} captions are longer than {tokens} tokens, which are read at once, "
         "and were read sentence by sentence"
+    )
+    return f"{note}, {captions.books} of them only the first {MOST} sentences" if captions.books else note
+
+
+def length_note(corpus: Corpus, effect: str) -> tuple[str, ...]:
+    """Return what an n-gram metric says where many captions are far longer than their references."""
+    corpus = next(corpus.parts())  # enough to tell
+    lengths, counts = corpus.candidates.lengths(), corpus.reference_counts
+    rows = np.repeat(np.arange(len(counts)), counts)
+    usual = np.bincount(rows, corpus.candidates.reference_lengths(), minlength=len(counts)) / np.maximum(1, counts)
+    long = (lengths > TIMES_AS_LONG * usual) & (counts > 0) & (usual > 0)
+    if not len(long) or long.mean() < MANY:
+        return ()
+    return (
+        f"about {100 * long.mean():.0f} % of the captions are over three times as long as their references: {effect}; "
+        "cider-r and capture are made for long captions",
     )
 
 
@@ -35,7 +58,6 @@ class SentenceDetails(LazyDetails):
     Args:
         captions: the captions.
         score: scores of texts against what stands in these rows.
-        least_share: of the mean of the others, below which a sentence is wrong.
         others: what else the metric says about each caption.
     """
 
@@ -43,22 +65,20 @@ class SentenceDetails(LazyDetails):
         self,
         captions: Sequence[str],
         score: Callable[[NDArray[np.int64], list[str]], Floats],
-        least_share: float,
         others: Sequence[AnyDetails] | None = None,
     ) -> None:
-        self._captions, self._score, self._least_share, self._others = captions, score, least_share, others
+        self._captions, self._score, self._others = captions, score, others
 
     @classmethod
     def of_captions(
         cls,
         captions: Sequence[str],
         score: Callable[[NDArray[np.int64], list[str]], Floats],
-        least_share: float,
         others: Sequence[AnyDetails] | None = None,
     ) -> Sequence[AnyDetails] | None:
         """Return details with sentences if some caption has several, else what else is said."""
         several = any(len(split_sentences(caption)) > 1 for caption in captions)
-        return cls(captions, score, least_share, others) if several else others
+        return cls(captions, score, others) if several else others
 
     def __len__(self) -> int:
         return len(self._captions)
@@ -74,15 +94,15 @@ class SentenceDetails(LazyDetails):
         for row in rows:
             details = Details(**({} if self._others is None else self._others[row]))  # type: ignore[typeddict-item]
             if len(split[row]) > 1:
-                details["sentences"] = judged(split[row], [next(scores) for _ in split[row]], self._least_share)
+                details["sentences"] = judge_sentences(split[row], [next(scores) for _ in split[row]])
             found.append(details)
         return found
 
 
-def judged(sentences: Sequence[str], scores: Sequence[float], least_share: float) -> list[Sentence]:
-    """Return the sentences with their scores; one that has less than a share of the mean of the others is wrong.
+def judge_sentences(sentences: Sequence[str], scores: Sequence[float]) -> list[Sentence]:
+    """Return the sentences with their scores; one that has less than half of the mean of the others is wrong.
 
-    >>> [entry["status"] for entry in judged(["a.", "b.", "c."], [0.7, 0.3, 0.6], 0.5)]
+    >>> [entry["status"] for entry in judge_sentences(["a.", "b.", "c."], [0.7, 0.3, 0.6])]
     ['right', 'wrong', 'right']
     """
     total = sum(scores)
@@ -91,6 +111,6 @@ def judged(sentences: Sequence[str], scores: Sequence[float], least_share: float
         entry = Sentence(text=text, score=score)
         if not np.isnan(total):
             others = (total - score) / (len(scores) - 1)
-            entry["status"] = "wrong" if score < least_share * others else "right"
+            entry["status"] = "wrong" if score < LEAST_SHARE * others else "right"
         entries.append(entry)
     return entries

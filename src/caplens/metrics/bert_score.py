@@ -33,6 +33,8 @@ DEFAULT_LAYERS = {"all-mpnet-base-v2": 9}
 
 # Token states of so many captions and their references are in memory at once.
 CAPTIONS_AT_ONCE = 1000
+# Tokens of a caption that are compared at once: long texts against long ones take memory.
+TOKENS_AT_ONCE = 1024
 
 
 @register
@@ -162,9 +164,12 @@ def _match(
 ) -> tuple[float, float, float]:
     if not weight.any() or not reference_weight.any():  # an empty side: nothing is right, nothing is found
         return 0.0, 0.0, 0.0
-    similar = candidate @ reference.T
-    precision = float(similar.max(axis=1) @ weight)
-    recall = float(similar.max(axis=0) @ reference_weight)
+    found, said = np.full(len(reference), -np.inf, np.float32), np.empty(len(candidate), np.float32)
+    for start in range(0, len(candidate), TOKENS_AT_ONCE):
+        similar = candidate[start : start + TOKENS_AT_ONCE] @ reference.T
+        said[start : start + TOKENS_AT_ONCE] = similar.max(axis=1)
+        found = np.maximum(found, similar.max(axis=0))
+    precision, recall = float(said @ weight), float(found @ reference_weight)
     total = precision + recall
     return precision, recall, 2 * precision * recall / total if total else 0.0
 

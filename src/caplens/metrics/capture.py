@@ -19,7 +19,7 @@ from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
-from caplens.metrics._sentences import judged
+from caplens.metrics._sentences import judge_sentences
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.metrics.spice import KINDS, Spice, parsed_parts
 from caplens.storage import weights
@@ -31,8 +31,6 @@ from caplens.text.tangible import ABOUT_THE_PICTURE, Tangible
 WEIGHTS = {"object": 5, "attribute": 5, "relation": 2}  # α, β, γ: section 3.2
 WRONG_BELOW = 0.5
 """Support below which a claim counts as wrong where claims are shown; the metric itself has no threshold."""
-LEAST_SHARE = 0.5
-"""A sentence whose claims have less than this share of the support of the others' is called wrong."""
 
 Said = tuple[str, ...]
 """What is compared of a claim: the object, the attribute without its object, or subject, relation and object."""
@@ -101,8 +99,8 @@ class Capture(Metric):
 
         found = {}
         for text, each in sentences.items():
-            said = [dict.fromkeys(claim for part in parts[sentence] for claim in parsed[part]) for sentence in each]
-            found[text] = Claims(each, [[claim for claim in own if is_of_the_picture(claim)] for own in said])
+            said = [[claim for part in parts[sentence] for claim in parsed[part]] for sentence in each]
+            found[text] = Claims(each, [[*filter(is_of_the_picture, _with_objects(own))] for own in said])
         return found
 
     def _matcher(self, claims: dict[str, Claims], work: Workspace) -> Matcher:
@@ -120,6 +118,16 @@ class Capture(Metric):
             return words <= others or others <= words or not synsets(one).isdisjoint(synsets(other))
 
         return Matcher(alike, means_the_same)
+
+
+def _with_objects(claims: Sequence[Proposition]) -> list[Proposition]:
+    """The claims, and of everything that has an attribute or a relation that it is there.
+
+    >>> _with_objects([("tower", "sky", "under"), ("sky", "blue")])
+    [('tower',), ('sky',), ('tower', 'sky', 'under'), ('sky', 'blue')]
+    """
+    named = [(name,) for claim in claims for name in (claim[:2] if len(claim) == 3 else claim[:1])]
+    return list(dict.fromkeys([*named, *claims]))
 
 
 class Claims(NamedTuple):
@@ -235,7 +243,7 @@ def _details(mine: Claims, theirs: Sequence[Claims], matched: Sequence[dict[str,
     }
     if len(mine.sentences) > 1:
         scores = [float(np.mean([support[claim] for claim in own])) if own else 1.0 for own in mine.of_sentence]
-        details["sentences"] = judged(mine.sentences, scores, LEAST_SHARE)
+        details["sentences"] = judge_sentences(mine.sentences, scores)
     return details
 
 

@@ -17,8 +17,6 @@ from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Statistics, reference_counts, register
 from caplens.text.sentences import TextParts
 
-LEAST_SHARE = 0.5
-"""A sentence that scores less than this share of the mean of the others is called wrong."""
 PAPER = "Hessel et al. 2021, CLIPScore: A Reference-free Evaluation Metric for Image Captioning"
 
 
@@ -90,7 +88,7 @@ class CosineScore(VisualMetric):
             parts.append(self._reference_parts(work))
         return Statistics(
             scores[:, None],
-            details=SentenceDetails.of_captions(captions, partial(self.text_scores, work), LEAST_SHARE),
+            details=SentenceDetails.of_captions(captions, partial(self.text_scores, work)),
             notes=self.notes(parts[0]),
             failures=self.seen(work).failures,
             facts={**facts, **parts_fact("mean", *parts)},

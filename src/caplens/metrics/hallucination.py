@@ -8,7 +8,7 @@ SPICE does, and WordNet and COCO's names help the sentence vectors to tell kinds
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
 from caplens.metrics._seen_objects import ObjectMetric
 from caplens.metrics.base import Resources, Statistics, reference_counts, register
-from caplens.metrics.spice import Spice, parsed_parts
+from caplens.metrics.spice import Spice, claims_fact, parsed_parts
 from caplens.storage import weights
 from caplens.text.coco_objects import coco_objects
 from caplens.text.object_labels import ObjectLabels
@@ -74,7 +74,8 @@ class Hallucination(ObjectMetric):
         references = captions.references or [[]] * len(captions)
         finder = _ObjectFinder(self._spice)
         texts = list(dict.fromkeys([*captions.candidates, *(text for row in references for text in row)]))
-        objects = finder.find(texts, work)
+        parts = parsed_parts(texts)
+        objects = finder.find(parts, work)
         seen = self.seen(work)
         pool = sorted({name for found in objects.values() for name in found}.union(*seen.names))
         likeness = _Likeness(pool, load_sentence_encoder(self.text_encoder).encode(pool, work.progress), finder)
@@ -86,7 +87,7 @@ class Hallucination(ObjectMetric):
             scores[row] = min((support.score for support in supports), default=1.0)
             details.append(_details(split_words(candidate), dict(zip(named, supports, strict=True)), finder))
         scores[list(seen.failures)] = np.nan
-        facts = {"references": reference_counts(references)}
+        facts = {"references": reference_counts(references), **claims_fact(parts)}
         return Statistics(scores[:, None], details=details, failures=seen.failures, facts=facts)
 
 
@@ -120,9 +121,8 @@ class _ObjectFinder:
         tangible = Tangible(self.wordnet)
         self.coco_name, self.is_tangible = tangible.coco_name, tangible.is_tangible
 
-    def find(self, texts: Sequence[str], work: Workspace) -> dict[str, list[str]]:
-        """Return the objects of every text, each once."""
-        parts = parsed_parts(texts)
+    def find(self, parts: Mapping[str, tuple[str, ...]], work: Workspace) -> dict[str, list[str]]:
+        """Return the objects of every text, given with its tokenized parts, each once."""
         parsed = self._store.of(
             [part for tokenized in parts.values() for part in tokenized],
             lambda done, total: work.progress("parsing captions", done, total),

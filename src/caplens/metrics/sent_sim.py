@@ -24,8 +24,6 @@ from caplens.storage import weights
 from caplens.text.sentences import TextParts, split_sentences
 
 Against = Literal["nearest", "centroid", "both"]
-LEAST_SHARE = 0.5
-"""A sentence that scores less than this share of the mean of the others is called wrong."""
 
 
 @register
@@ -58,9 +56,7 @@ class SentSim(Metric):
         flat = TextParts.of([text for texts in captions.references or [] for text in texts], encoder.fits)
         return Statistics(
             self._chosen(nearest, centroid)[:, None],
-            details=SentenceDetails.of_captions(
-                captions.candidates, partial(self._alone, captions), LEAST_SHARE, details
-            ),
+            details=SentenceDetails.of_captions(captions.candidates, partial(self._alone, captions), details),
             notes=(parts_note(parts, encoder.longest),) if parts.cut else (),
             facts={"references": reference_counts(captions.references or []), **parts_fact("vectors", parts, flat)},
         )

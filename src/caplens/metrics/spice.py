@@ -102,6 +102,7 @@ class Spice(Metric):
         captions = work.captions
         references = captions.references or []
         flat = [*captions.candidates, *(text for texts in references for text in texts)]
+        facts = {"references": reference_counts(references)}
         if self.backend == "java":
             texts = iter(tokenize(flat))
             candidates = [next(texts) for _ in captions.candidates]
@@ -110,11 +111,13 @@ class Spice(Metric):
             details = [_jar_details(answer) for answer in answers]
             scores = [float(answer["scores"]["All"]["f"]) for answer in answers]
         else:
-            scores, details = self._score(parsed_parts(flat), references, work)
+            parts = parsed_parts(flat)
+            scores, details = self._score(parts, references, work)
+            facts |= claims_fact(parts)
         return Statistics(
             np.array(scores, dtype=np.float64).reshape(-1, 1),
             details=details,
-            facts={"references": reference_counts(references)},
+            facts=facts,
         )
 
     def _score(
@@ -152,6 +155,11 @@ def parsed_parts(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     tokenized = tokenize(parts.texts)
     ranges = zip(distinct, parts.starts, parts.ends, strict=True)
     return {text: tuple(tokenized[start:end]) for text, start, end in ranges}
+
+
+def claims_fact(parts: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return what the signature says where some texts were parsed sentence by sentence."""
+    return {"sentences": "claims"} if any(len(tokenized) > 1 for tokenized in parts.values()) else {}
 
 
 def f_score(matched: int, in_caption: int, in_references: int) -> float | None:

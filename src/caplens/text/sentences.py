@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caplens.core.types import Floats, Vectors, narrow_unit
 
+MOST = 64
+"""Parts of a text that are read."""
 _ABBREVIATIONS = frozenset(
     {"mr.", "mrs.", "ms.", "dr.", "st.", "mt.", "prof.", "sr.", "jr.", "vs.", "approx.", "e.g.", "i.e.", "ft.", "fig."}
 )
@@ -43,19 +46,17 @@ def surely_fits(text: str, tokens: int) -> bool:
     return len(text) <= tokens - 2 and text.isascii()
 
 
-def fitting_parts(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Return the text itself if it fits, else its sentences; a sentence that is too long by itself is cut further.
+def fitting_parts(text: str, fits: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the text itself if it fits, else its sentences; a sentence that is too long by itself is cut further.
 
-    >>> fitting_parts("a b c. d e f, g hi. it", lambda part: len(part.split()) <= 3)
+    >>> list(fitting_parts("a b c. d e f, g hi. it", lambda part: len(part.split()) <= 3))
     ['a b c.', 'd e f,', 'g hi.', 'it']
     """
-    if fits(text):
-        return [text]
-    for split in (split_sentences, _clauses, _halves):
-        parts = split(text)
-        if len(parts) > 1:
-            return [small for part in parts for small in fitting_parts(part, fits)]
-    return [text]  # a single letter cannot be cut
+    parts = [] if fits(text) else next((parts for split in _WAYS if len(parts := split(text)) > 1), [])
+    if not parts:  # it fits, or is a single letter
+        yield text
+    for part in parts:
+        yield from fitting_parts(part, fits)
 
 
 def _clauses(text: str) -> list[str]:
@@ -70,21 +71,30 @@ def _halves(text: str) -> list[str]:
     return [half for half in (text[: len(text) // 2], text[len(text) // 2 :]) if half]
 
 
+_WAYS: tuple[Callable[[str], list[str]], ...] = (split_sentences, _clauses, _halves)
+
+
 @dataclass(frozen=True)
 class TextParts:
-    """Texts as parts that fit, one after another; most texts are one part, themselves."""
+    """Texts as parts that fit, one after another; most texts are one part, themselves.
+
+    Of a text with more than `MOST` parts, a book, the first are taken: comparing books takes time and memory.
+    """
 
     texts: list[str]
     """The parts of all texts."""
     ends: NDArray[np.int64]
     """Where the parts of each text end."""
+    books: int = 0
+    """How many texts have more parts than are taken."""
 
     @classmethod
     def of(cls, texts: Sequence[str], fits: Callable[[str], bool]) -> TextParts:
         """Cut every text that does not fit."""
-        known = {text: fitting_parts(text, fits) for text in dict.fromkeys(texts)}
-        counts = [len(known[text]) for text in texts]
-        return cls([part for text in texts for part in known[text]], np.cumsum(counts, dtype=np.int64))
+        known = {text: list(islice(fitting_parts(text, fits), MOST + 1)) for text in dict.fromkeys(texts)}
+        counts = [min(MOST, len(known[text])) for text in texts]
+        flat = [part for text, count in zip(texts, counts, strict=True) for part in known[text][:count]]
+        return cls(flat, np.cumsum(counts, dtype=np.int64), sum(len(known[text]) > MOST for text in texts))
 
     @property
     def starts(self) -> NDArray[np.int64]:

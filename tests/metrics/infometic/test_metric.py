@@ -25,8 +25,8 @@ import torch
 from safetensors.torch import save_file
 from tests.encoders.random_clip import random_encoder
 
-from caplens.metrics.infometic.inference import TEXT_LENGTH, tokenize_words
 from caplens.metrics.infometic.explained import LEAST_ALPHA
+from caplens.metrics.infometic.inference import TEXT_LENGTH, tokenize_words
 from caplens.text.words import split_words
 from caplens.training.infometic.network import InfoMeticNetwork
 from caplens.vision.regions import GridProposer, choose_regions

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from caplens.core.details import Details, LazyDetails, Missing, Region, Sentence, Word
 from caplens.core.types import Floats
+from caplens.metrics._sentences import judge_sentences
 from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles
 from caplens.text.language import UNTRUSTED, looks_english
 from caplens.text.sentences import split_sentences
@@ -82,14 +83,10 @@ class Explained(LazyDetails):
         return details
 
     def _sentences(self, known: Judged, texts: Sequence[str]) -> list[Sentence]:
-        """The score of every sentence; one that hardly any caption by people is below is about something else."""
-        entries: list[Sentence] = []
-        for text, pair in zip(texts, known.sentences, strict=True):
-            entry = Sentence(text=text, score=self.overall(pair))
-            if self.percentiles is not None:
-                place = self.percentiles.of_score("overall", self.overall(pair), pair.cosine)
-                entry["status"] = "wrong" if place < FOREIGN else "right"
-            entries.append(entry)
+        """The score of every sentence; which is wrong, the cosines with the picture say."""
+        entries = judge_sentences(texts, [max(pair.cosine, 0.0) for pair in known.sentences])
+        for entry, pair in zip(entries, known.sentences, strict=True):
+            entry["score"] = self.overall(pair)
         return entries
 
 

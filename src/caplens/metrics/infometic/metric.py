@@ -19,7 +19,7 @@ from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
-from caplens.metrics._sentences import parts_fact
+from caplens.metrics._sentences import parts_fact, parts_note
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Resources, Statistics, register
 from caplens.metrics.infometic.explained import Explained, Judged
@@ -130,6 +130,8 @@ class RegionMetric(VisualMetric):
         return work.get_or_compute(("workspace of sentences", self.get_encoder().fingerprint), make)
 
     def statistics(self, work: Workspace) -> Statistics:
+        from caplens.metrics.infometic.inference import TEXT_LENGTH
+
         parts, reading = self.sentences(work), self.reading(work)
         scored, regions, words = self.pair_scores(reading), self.region_features(reading), self.tagged(reading)
         scores = np.full(len(work.captions), np.nan)
@@ -145,6 +147,8 @@ class RegionMetric(VisualMetric):
             judged[row] = Judged(sentences, words[start:end], shown, float(scores[row]))
         details = Explained(work.captions.candidates, judged, self.percentiles(), self.overall)
         notes = self.notes(self.text_parts(reading, reading.captions.candidates))
+        if parts.cut:
+            notes = (*notes, parts_note(parts, TEXT_LENGTH))
         return Statistics(
             scores[:, None], details=details, notes=notes, failures=failures, facts=parts_fact("mean", parts)
         )
