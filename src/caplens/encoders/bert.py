@@ -48,7 +48,8 @@ class BertEncoder:
         self.longest: int = _longest(folder, config)
         self._tokenizer = _load_tokenizer(folder, self.longest)
         self.special = frozenset(self.tokenize([""])[0])
-        self._weights = _Weights(folder, kind, scale=(self.width // self.heads) ** -0.5)
+        tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
+        self._weights = BertWeights(tensors, kind, scale=(self.width // self.heads) ** -0.5)
 
     @staticmethod
     def reads(config: Mapping[str, Any]) -> bool:
@@ -129,12 +130,11 @@ _NAMES = {
 }
 
 
-class _Weights:
+class BertWeights:
     """The arrays of a model, laid out for row vectors times matrices, layers prepared on first use."""
 
-    def __init__(self, folder: Path, kind: str, scale: float) -> None:
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], kind: str, scale: float) -> None:
         self.kind = kind
-        tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
         self._arrays: dict[str, Vectors] = {
             name.removeprefix(f"{kind}."): tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"
         }
@@ -146,13 +146,17 @@ class _Weights:
         return self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"]
 
     def embed(self, ids: Ids) -> Vectors:
-        words = self._arrays["embeddings.word_embeddings.weight"][ids]
+        words = self.word_vectors(ids)
         positions = self._arrays["embeddings.position_embeddings.weight"]
         if self.kind == "mpnet":  # positions count from 2, after the padding index
             return words + positions[2 : 2 + ids.shape[1]]
         words += positions[: ids.shape[1]]
         words += self._arrays["embeddings.token_type_embeddings.weight"][0]
         return words
+
+    def word_vectors(self, ids: Ids) -> Vectors:
+        """What stands for each token before its place is added; a copy."""
+        return self._arrays["embeddings.word_embeddings.weight"][ids]
 
     def layer(self, number: int) -> dict[str, Vectors]:
         if number not in self._layers:

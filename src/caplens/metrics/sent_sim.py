@@ -21,9 +21,12 @@ from caplens.metrics import _options as options
 from caplens.metrics._sentences import SentenceDetails, parts_fact, parts_note
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
+from caplens.text.language import foreign_note
 from caplens.text.sentences import TextParts, split_sentences
 
 Against = Literal["nearest", "centroid", "both"]
+ENGLISH = frozenset({"all-MiniLM-L6-v2", "all-mpnet-base-v2"})
+"""Encoders that understand no other language."""
 
 
 @register
@@ -44,6 +47,11 @@ class SentSim(Metric):
 
     def resources(self) -> Resources:
         return {"text encoder": weights.model_digest(self.text_encoder)}
+
+    def language_note(self, captions: CaptionSet) -> str | None:
+        name = os.fspath(self.text_encoder)
+        note = foreign_note(captions.candidates) if name in ENGLISH else None
+        return None if note is None else f"{note}; -o text_encoder=multilingual-e5-small understands other languages"
 
     def statistics(self, work: Workspace) -> Statistics:
         captions = work.captions
