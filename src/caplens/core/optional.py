@@ -65,6 +65,7 @@ PACKAGES = {
         Package("matplotlib", "plots, learning curves of trainings", ("train",)),
         Package("diffusers", "drawing pictures to train on", ("generate",)),
         Package("sacrebleu", "tokenizers for other languages", ("languages",)),
+        Package("snowballstemmer", "METEOR in other languages", ("languages",)),
         Package("jieba", "Chinese words", ("languages",)),
         Package("fugashi", "Japanese words", ("languages",)),
         Package("unidic_lite", "Japanese words", ("languages",), distribution="unidic-lite"),

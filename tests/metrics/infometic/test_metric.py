@@ -162,7 +162,7 @@ def test_unusual_captions_get_a_number_and_a_note(images: list[str], checkpoint:
             weights=str(checkpoint),
             regions="grid",
         )["infometic"]
-    assert any("of 1 captions only the first 30 pieces" in str(warning.message) for warning in caught)
+    assert any("of 1 sentences only the first 30 pieces" in str(warning.message) for warning in caught)
     assert np.isfinite(result.scores).all()
     assert result.details is not None
     assert len(result.details[2]["words"]) == 300
