@@ -80,8 +80,7 @@ class _Reader:
             raise ValueError("another kind of file")
 
     def number(self, kind: str) -> Any:
-        value = struct.unpack_from(kind, self._data, self._place)[0]
-        self._place += struct.calcsize(kind)
+        (value,) = struct.unpack(kind, self.array("u1", struct.calcsize(kind)).tobytes())
         return value
 
     def sizes(self) -> list[int]:
