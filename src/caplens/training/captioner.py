@@ -107,8 +107,8 @@ class CaptionerTask(Task):
         captions.sort(key=lambda caption: -len(caption[1]))
         memory = self.model.encode(self._features(rows))
         memory = memory.select(torch.tensor([number for number, _ in captions]))
-        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions]).to(torch.device(self.place.device))
-        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions]).to(torch.device(self.place.device))
+        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions]).to(self.place.device)  # type: ignore[arg-type]
+        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions]).to(self.place.device)  # type: ignore[arg-type]
         loss = functional.nll_loss(self.model(memory, inputs), targets.data)
         return Step(loss, {"cross_entropy": loss.detach()}, len(captions))
 
