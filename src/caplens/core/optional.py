@@ -66,6 +66,8 @@ PACKAGES = {
         Package("diffusers", "drawing pictures to train on", ("generate",)),
         Package("sacrebleu", "tokenizers for other languages", ("languages",)),
         Package("httpx", "asking language models to judge", ("judge",)),
+        Package("fastapi", "caplens serve", ("serve",)),
+        Package("uvicorn", "caplens serve", ("serve",)),
         Package("open_clip", "CLIP's ResNet backbones", distribution="open_clip_torch"),
         Package("torchmetrics", "caplens.compat.torchmetrics"),
         Package("evaluate", "metrics as modules of Hugging Face evaluate"),

@@ -97,6 +97,12 @@ def decode_image(data: bytes, name: str) -> Image:
         raise InputError(f"is damaged ({first_line(error)})", where=name) from None
 
 
+def picture_size(data: bytes, name: str) -> tuple[int, int]:
+    """Width and height in pixels, as the header says: nothing is decoded."""
+    with _read_header(data, name) as picture:
+        return picture.size
+
+
 def _read_header(data: bytes, name: str) -> ImageFile:
     """The picture before it is decoded.
 
