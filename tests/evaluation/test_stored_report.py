@@ -12,7 +12,9 @@ from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.results import Report
 from caplens.evaluation.stored_report import compare_stored, report_of
 
-REFERENCES = {str(row): [f"a {color} cat on a mat", f"the {color} cat"] for row, color in enumerate(["black", "red"] * 8)}
+REFERENCES = {
+    str(row): [f"a {color} cat on a mat", f"the {color} cat"] for row, color in enumerate(["black", "red"] * 8)
+}
 SYSTEMS = {
     "old": dict.fromkeys(REFERENCES, "a dog runs on grass"),
     "new": {name: texts[0] for name, texts in REFERENCES.items()},

@@ -17,11 +17,11 @@ from caplens.core.errors import InputError
 def command(
     runs: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUNS]", help="Folder of runs to show: what --json wrote, and folders of scored shards."),
+        typer.Argument(metavar="[RUNS]", help="Folder of runs to show: what --json wrote, folders of scored shards."),
     ] = None,
     images: Annotated[
         list[Path] | None,
-        typer.Option("--images", metavar="DIR", help="Folder of pictures and videos that may be shown; may be repeated."),
+        typer.Option("--images", metavar="DIR", help="Folder of pictures that may be shown; may be repeated."),
     ] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; any but this machine's own needs a token.")
@@ -32,7 +32,7 @@ def command(
     ] = False,
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="A name that the server is called by, such as behind a proxy; may be repeated."),
+        typer.Option(metavar="HOST", help="A name that the server is called by, as behind a proxy; may be repeated."),
     ] = None,
     state: Annotated[
         Path | None,

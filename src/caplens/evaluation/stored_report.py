@@ -53,7 +53,9 @@ def report_of(content: Mapping[str, Any], source: str) -> Report:
                 report.errors[name] = str(as_caplens_error(error))
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"is not what `caplens score --json` writes ({error!r:.80})", where=source, remedy="score the captions again"
+            f"is not what `caplens score --json` writes ({error!r:.80})",
+            where=source,
+            remedy="score the captions again",
         ) from None
     return report
 

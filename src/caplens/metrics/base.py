@@ -232,7 +232,9 @@ class Metric(ABC):
         """Return those of its options that json can hold: the score of a set may depend on them."""
         values = {option: getattr(self, option, None) for option in sorted(self.options())}
         return {
-            name: value for name, value in values.items() if value is None or isinstance(value, bool | int | float | str)
+            name: value
+            for name, value in values.items()
+            if value is None or isinstance(value, bool | int | float | str)
         }
 
 

@@ -80,9 +80,7 @@ async def metrics(request: Request) -> Response:
 async def _at_once(request: Request, work: Callable[..., dict[str, Any]], asked: Strict, captions: int) -> Response:
     state = _state(request)
     if captions > state.settings.limits.captions:
-        raise refusal(
-            413, f"{captions} captions are too many to be answered at once: submit them to /v1/jobs"
-        )
+        raise refusal(413, f"{captions} captions are too many to be answered at once: submit them to /v1/jobs")
     state.log(request, asked)
     return _json(await state.engine.run(partial(work, asked, state.settings)))
 
@@ -120,7 +118,12 @@ async def try_captions(request: Request, asked: TryRequest) -> Response:
 # Jobs
 
 
-@router.post("/v1/jobs", status_code=202, responses={202: {"description": "Accepted, and kept."}, **errors(400, 413, 422, 429)}, tags=["jobs"])
+@router.post(
+    "/v1/jobs",
+    status_code=202,
+    responses={202: {"description": "Accepted, and kept."}, **errors(400, 413, 422, 429)},
+    tags=["jobs"],
+)
 async def submit(request: Request, asked: AnyJob) -> Response:
     """Submit long work; it is kept on disk before this is answered."""
     state = _state(request)
@@ -308,7 +311,12 @@ async def sessions(request: Request) -> Response:
     return _json(await asyncio.to_thread(_state(request).sessions.list))
 
 
-@router.post("/v1/sessions", status_code=201, responses={201: {"description": "Made."}, **errors(400, 404, 413, 422)}, tags=["ratings"])
+@router.post(
+    "/v1/sessions",
+    status_code=201,
+    responses={201: {"description": "Made."}, **errors(400, 404, 413, 422)},
+    tags=["ratings"],
+)
 async def new_session(request: Request, asked: SessionRequest) -> Response:
     """Begin a session: captions of one run to be rated 1 to 5, or pairs of two to choose from."""
     state = _state(request)

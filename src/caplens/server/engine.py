@@ -39,6 +39,10 @@ class Engine:
                 503, "this took too long to be answered at once: submit it to /v1/jobs", retry_after="30"
             ) from None
 
+    def prepare(self, work: Callable[[], object]) -> None:
+        """Do something before anybody asks."""
+        self._pool.submit(work)
+
     def _left(self) -> None:
         self.waiting -= 1
 

@@ -225,4 +225,3 @@ class Jobs:
             database.execute(
                 "DELETE FROM jobs WHERE ended IS NOT NULL AND number <= (SELECT max(number) FROM jobs) - ?", (KEPT,)
             )
-

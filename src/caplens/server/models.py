@@ -30,9 +30,7 @@ class Media(Strict):
     path: Annotated[
         str | None, Field(max_length=1000, description="A file below a folder that was named at the start.")
     ] = None
-    url: Annotated[
-        str | None, Field(max_length=2000, description="An http(s) address; only with --allow-urls.")
-    ] = None
+    url: Annotated[str | None, Field(max_length=2000, description="An http(s) address; only with --allow-urls.")] = None
     name: Annotated[str | None, Field(max_length=200, description="What to call it in messages.")] = None
 
     @model_validator(mode="after")
@@ -173,7 +171,9 @@ class SessionRequest(Strict):
 
     name: Annotated[str, StringConstraints(pattern=r"^[\w][\w .-]{0,79}$")]
     runs: Annotated[list[Name], Field(min_length=1, max_length=2)]
-    count: Annotated[int, Field(ge=1, le=10_000, description="How many; drawn at random where the runs have more.")] = 100
+    count: Annotated[int, Field(ge=1, le=10_000, description="How many; drawn at random where the runs have more.")] = (
+        100
+    )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
 
 

@@ -142,7 +142,9 @@ class Guard:
         finally:
             self.in_work -= 1
             # The path alone: what follows a question mark may be words of captions.
-            LOG.info("%s %s %d %.0f ms", scope["method"], scope["path"], sending.status, 1000 * (time.monotonic() - began))
+            LOG.info(
+                "%s %s %d %.0f ms", scope["method"], scope["path"], sending.status, 1000 * (time.monotonic() - began)
+            )
 
     def _check(self, scope: Message, headers: dict[str, str]) -> None:
         host, method, path = headers.get("host", ""), scope["method"], scope["path"]
@@ -167,7 +169,10 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > self.settings.limits.body_bytes:
             raise refusal(413, f"more than {self.settings.limits.body_bytes // 2**20} MB were sent")
-        if method in ("POST", "PUT", "PATCH") and headers.get("content-type", "").partition(";")[0] != "application/json":
+        if (
+            method in ("POST", "PUT", "PATCH")
+            and headers.get("content-type", "").partition(";")[0] != "application/json"
+        ):
             raise refusal(415, "send application/json")
         if self.in_work > self.settings.limits.at_once:
             raise refusal(503, "the server is busy", retry_after="2")

@@ -60,7 +60,9 @@ def render(name: PageName, *, exported: bool = False, site: str = "") -> str:
     """Return a page as text; one of an export links to files beside it."""
     page = PAGES[name]
     links = {
-        each: (("index.html" if each == "runs" else f"{each}.html") if exported else f"/{'' if each == 'try' else each}")
+        each: (
+            ("index.html" if each == "runs" else f"{each}.html") if exported else f"/{'' if each == 'try' else each}"
+        )
         for each in PAGES
     }
     return (

@@ -1,7 +1,7 @@
 """Ratings by people: sessions of captions or pairs, judgments in an append-only file, agreement, ratings.csv.
 
-    state/ratings/<session>/session.json     what is rated, fixed when the session is made
-    state/ratings/<session>/judgments.jsonl  a line per judgment or undo, on disk before it is acknowledged
+state/ratings/<session>/session.json     what is rated, fixed when the session is made
+state/ratings/<session>/judgments.jsonl  a line per judgment or undo, on disk before it is acknowledged
 """
 
 from __future__ import annotations

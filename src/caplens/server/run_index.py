@@ -24,6 +24,8 @@ LAYOUT = 1
 MOST_DETAILS = 100_000
 """Characters of the details of one caption."""
 MOST_PER_PAGE = 200
+LEAST_GAP = 0.00005
+"""Scores that are closer look alike on a page."""
 LEAST_INDEXED = 3
 """Characters of a word that the index of texts can find; shorter ones are looked for one text after the other."""
 Show = Literal["all", "fine", "doubtful", "wrong", "wrong-words", "left-out", "unscored", "empty"]
@@ -174,7 +176,11 @@ class RunIndex:
         gap = f"(a.{mine} - b.{theirs})"
         if not self._higher_is_better(self._place(metric)):
             gap = f"(b.{theirs} - a.{mine})"
-        conditions = {"differ": f"{gap}<>0", "first": f"{gap}>0", "second": f"{gap}<0"}
+        conditions = {
+            "differ": f"abs({gap})>{LEAST_GAP}",
+            "first": f"{gap}>{LEAST_GAP}",
+            "second": f"{gap}<-{LEAST_GAP}",
+        }
         with closing(self._open()) as database:
             database.execute("ATTACH DATABASE ? AS other", (f"file:{other.path}?mode=ro",))
             joined = f"rows a JOIN other.rows b ON a.id=b.id WHERE {conditions[view]}"
@@ -246,6 +252,8 @@ def _shown(row: sqlite3.Row) -> dict[str, Any]:
         "reasons": json.loads(row["reasons"]),
         "details": json.loads(row["details"]),
         "failures": json.loads(row["failures"]),
+        "wrong_words": bool(row["wrong_words"]),
+        "left_out": bool(row["left_out"]),
         "scores": scores,
     }
 

@@ -12,6 +12,8 @@ import numpy as np
 from caplens.core.types import Floats
 
 TABLE = "standing.json"
+MOST_REFERENCES = 4
+"""More references than so many hardly move a score; people's captions were held against one to so many."""
 
 
 def standing(scores: dict[str, Any]) -> dict[str, list[float | None]]:
@@ -19,18 +21,26 @@ def standing(scores: dict[str, Any]) -> dict[str, list[float | None]]:
     found = {}
     for name, entry in scores["metrics"].items():
         measured = _measured().get(comparable(entry["signature"]))
-        if measured is not None:
+        if "details" in entry and any("percentiles" in details for details in entry["details"]):  # it knows by itself
+            found[name] = [details.get("percentiles", {}).get("overall") for details in entry["details"]]
+        elif measured is not None:
             found[name] = [None if score is None else _share(score, measured) for score in entry["scores"]]
     return found
 
 
 def comparable(signature: str) -> str:
-    """Return a signature without what differs between one caption and a set: numbers of references and the version.
+    """Return a signature without the version, and with at most `MOST_REFERENCES` references.
 
-    >>> comparable("rouge-l|refs:5|tok:ptb|v:0.2.0")
-    'rouge-l|tok:ptb'
+    >>> comparable("rouge-l|tokenizer:ptb|references:5|caplens:0.2.0")
+    'rouge-l|tokenizer:ptb|references:4'
     """
-    return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in ("refs", "v"))
+    parts = [part for part in signature.split("|") if not part.startswith("caplens:")]
+    return "|".join(_few(part) if part.startswith("references:") else part for part in parts)
+
+
+def _few(part: str) -> str:
+    name, _, count = part.partition(":")
+    return f"{name}:{min(MOST_REFERENCES, int(count))}" if count.isdigit() else part
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from fastapi import Request
 from filelock import FileLock, Timeout
@@ -16,6 +17,7 @@ from caplens.server.models import as_json
 from caplens.server.ratings import Sessions
 from caplens.server.runs import Catalog
 from caplens.server.settings import Settings
+from caplens.server.tasks import warm_up
 
 LOG = logging.getLogger("caplens.server")
 
@@ -46,6 +48,7 @@ class State:
         """Begin with what is done in the background."""
         self.jobs.start()
         self.catalog.start()
+        self.engine.prepare(partial(warm_up, self.settings))
 
     def close(self) -> None:
         """Stop everything; jobs are found again."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import io
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from PIL import Image
 
 from caplens.core.captions import CaptionSet
 from caplens.core.captions import Media as AnyMedia
 from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.workspace import Workspace
+from caplens.evaluation.check import CheckReport
 from caplens.evaluation.check import check as check_texts
 from caplens.evaluation.compare import compare as compare_systems
 from caplens.evaluation.evaluate import score_captions
@@ -25,6 +30,7 @@ from caplens.server.models import (
     CompareRequest,
     CompareRunsRequest,
     ExplainRequest,
+    Media,
     MetricName,
     ScoreRequest,
     Strict,
@@ -103,20 +109,46 @@ def try_captions(request: TryRequest, settings: Settings, progress: Progress = s
         source="the request",
     )
     checked = check_texts(
-        CaptionSet.of(texts, images=None if shown is None else [shown] * len(texts)),
-        **_fetching(settings, [shown]),
+        CaptionSet.of(texts, images=None if shown is None else [shown] * len(texts)), **_fetching(settings, [shown])
     )
     scores = _scored(captions, _tried_metrics(captions), settings, progress)
-    ranks = standing(scores)
     return {
-        "check": {**checked.to_dict(), "notes": []} if shown is None else checked.to_dict(),
-        "explanations": [_explained(text, shown, references, settings).to_dict() for text in texts],
+        "check": {**checked.to_dict(), "notes": checked.notes if shown is not None else []},
+        "explanations": [_explained_again(checked, row, shown, references, settings) for row in range(len(texts))],
         "scores": scores,
-        "standing": ranks,
+        "standing": standing(scores),
         "better": _better(scores),
         "frame": _address(shown) if video is not None and isinstance(shown, Upload) else None,
         "notes": notes,
     }
+
+
+def _explained_again(
+    checked: CheckReport, row: int, image: AnyMedia | None, references: Sequence[str], settings: Settings
+) -> dict[str, Any]:
+    """What `explain` says; the picture is not looked at a second time where the check has done so."""
+    text = checked.captions.candidates[row]
+    if row not in checked.details:
+        return _explained(text, image, references, settings).to_dict()
+    by_picture = {**checked.details[row], "notes": [], "signature": checked.signature}
+    by_references = _explained(text, None, references, settings).to_dict() if references else {"notes": []}
+    return {
+        "caption": text,
+        "image": checked.rows[row].image,
+        "references": list(references),
+        "explanations": {"picture": by_picture, **by_references.get("explanations", {})},
+        "notes": by_references["notes"],
+    }
+
+
+def warm_up(settings: Settings) -> None:
+    """Load the models before somebody waits for them; what cannot be loaded is said when it is asked for."""
+    stored = io.BytesIO()
+    Image.new("RGB", (64, 64), "gray").save(stored, "PNG")
+    picture = Media(data=base64.b64encode(stored.getvalue()).decode())
+    request = TryRequest(captions=["a gray wall", "a cat"], image=picture, references=["a wall"])
+    with contextlib.suppress(Exception):
+        try_captions(request, settings)
 
 
 def _scored(
@@ -138,7 +170,9 @@ def _allowed(names: Sequence[MetricName] | None, captions: CaptionSet) -> list[s
             raise InputError(f"{metric.name} is not computed by this server", remedy="run it with `caplens score`")
         allowed.append(metric.name)
     if not allowed:
-        raise InputError("none of these metrics can run on what was given", remedy="`GET /v1/metrics` says what each needs")
+        raise InputError(
+            "none of these metrics can run on what was given", remedy="`GET /v1/metrics` says what each needs"
+        )
     return allowed
 
 
@@ -193,4 +227,3 @@ JOBS: dict[str, tuple[type[Strict], Task]] = {
     "bench": (BenchRequest, bench),
 }
 """Kind of a job to its request and its work."""
-

@@ -1,5 +1,6 @@
 "use strict";
 (async () => {
+  const exported = document.body.dataset.exported === "yes";  // then it is settled which runs are compared
   const table = find("runs"), body = table.tBodies[0];
   const chosen = () => [...body.querySelectorAll("input:checked")].map((input) => input.value);
   const sizes = (bytes) => bytes > 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1000)} kB`;
@@ -14,9 +15,9 @@
     const known = new Map();
     for (const run of runs) for (const metric of run.metrics || []) known.set(metric.name, metric);
     const metrics = [...known.values()];
-    const heads = ["", "Run", "Kind", "Captions", ...metrics.map((metric) => metric.label + (metric.percent ? " ×100" : "")), "Written"];
+    const heads = [...(exported ? [] : [""]), "Run", "Kind", "Captions", ...metrics.map((metric) => metric.label + (metric.percent ? " ×100" : "")), "Written"];
     find("head").replaceChildren(...heads.map((text, place) => {
-      const head = make("th", place > 2 && place < heads.length - 1 ? "number" : "", text || null);
+      const head = make("th", place > heads.indexOf("Kind") && place < heads.length - 1 ? "number" : "", text || null);
       head.scope = "col";
       if (!text) head.setAttribute("aria-label", "Choose");
       return head;
@@ -31,28 +32,30 @@
       const name = make("a", "", run.name);
       name.href = link("run", { run: run.id });
       const captions = run.state === "ready" ? run.captions.toLocaleString("en") : "reading …";
-      const row = make("tr", "", make("td", "", box), make("th", "", name), make("td", "", KINDS[run.kind]), make("td", "number", captions),
+      const row = make("tr", "", exported ? null : make("td", "", box), make("th", "", name), make("td", "", KINDS[run.kind]), make("td", "number", captions),
         ...metrics.map((metric) => cell(run, metric)), make("td", "when", `${new Date(1000 * run.written).toLocaleString()} · ${sizes(run.bytes)}`));
-      row.cells[1].scope = "row";
+      row.querySelector("th").scope = "row";
       return row;
     }));
     table.hidden = !shown.length;
-    find("compare").hidden = shown.filter((run) => run.kind !== "check").length < 2;
-    find("about").textContent = shown.length ? `${plural(shown.length, "run")}. Choose two or more to compare them.`
+    const compared = runs.filter((run) => run.compared);
+    find("compare").hidden = exported ? compared.length < 2 : shown.filter((run) => run.kind !== "check").length < 2;
+    if (exported) find("compare").textContent = `Compare ${compared.map((run) => run.name).join(", ")}`;
+    find("about").textContent = shown.length ? plural(shown.length, "run") + (exported ? "" : ". Choose two or more to compare them.")
       : "No run is here yet. Start the server with the folder that holds them: caplens serve RUNS; caplens score … --json RUNS/name.json writes one.";
     find("failed").replaceChildren(...runs.filter((run) => run.state === "failed").map((run) => make("p", "note", `${run.name} cannot be shown: ${run.error}`)));
     tell();
   }
   function tell() {
     const count = chosen().length;
-    find("compare").disabled = count < 2;
+    find("compare").disabled = !exported && count < 2;
     find("chosen").textContent = count ? `${plural(count, "run")} chosen` : "";
   }
 
   body.addEventListener("input", tell);
   find("choice").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (chosen().length > 1) location.assign(link("compare", chosen().map((run) => ["run", run])));
+    if (exported || chosen().length > 1) location.assign(link("compare", chosen().map((run) => ["run", run])));
   });
   try {
     for (;;) {

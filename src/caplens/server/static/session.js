@@ -2,7 +2,7 @@
 (async () => {
   const name = new URLSearchParams(location.search).get("session") || "";
   const base = `/v1/sessions/${encodeURIComponent(name)}`;
-  const WORDS = { 1: "1 wrong", 2: "2", 3: "3", 4: "4", 5: "5 perfect" };
+  const WORDS = { 1: "wrong", 5: "perfect" };
   let rater = "", current = null, busy = false;
   const tell = (text) => { find("status").textContent = text; };
 
@@ -20,10 +20,10 @@
   }
 
   function choices(kind) {
-    const buttons = kind === "rating" ? [1, 2, 3, 4, 5].map((value) => [value, WORDS[value], String(value)])
+    const buttons = kind === "rating" ? [1, 2, 3, 4, 5].map((value) => [value, String(value), WORDS[value]])
       : [[1, "Left is better", "←"], [0, "Alike", "="], [2, "Right is better", "→"]];
     return buttons.map(([value, text, key]) => {
-      const button = make("button", "answer", text, kind === "rating" ? null : make("kbd", "", key));
+      const button = make("button", "answer", text, key ? make(kind === "rating" ? "small" : "kbd", "", key) : null);
       button.type = "button";
       button.dataset.value = String(value);
       button.addEventListener("click", () => rate(value));
@@ -47,7 +47,7 @@
     image.alt = "The picture to be judged";
     image.src = `${base}/pictures/${current.item}`;
     find("picture").replaceChildren(...(current.picture ? [image] : []));
-    find("texts").className = next.kind;
+    find("texts").className = find("answers").className = next.kind;
     find("texts").replaceChildren(...current.captions.map((caption, place) => {
       const text = make("p", "candidate", caption || "(empty)");
       text.dir = "auto";
@@ -103,16 +103,23 @@
     } catch (error) { tell(error.message); } finally { bar.hidden = true; find("bench").disabled = false; }
   });
 
+  const FIGURES = { "tau-c": "Kendall τc ×100", accuracy: "Pairs right, %" };
   function drawSet(set) {
-    const rows = set.figures.filter((row) => row.figure === set.figures[0].figure).sort((a, b) => b.value - a.value);
-    const head = make("tr", "", ...["Metric", rows.length ? rows[0].label : "", "95 % interval", "Rank"].map((text, place) => {
+    const figure = set.figures.find((row) => row.figure in FIGURES)?.figure;
+    const rows = set.figures.filter((row) => row.figure === figure && row.value !== null).sort((a, b) => b.value - a.value);
+    const head = make("tr", "", ...["Metric", FIGURES[figure] || "", "95 % interval", "Rank"].map((text, place) => {
       const cell = make("th", place ? "number" : "", text);
       cell.scope = "col";
       return cell;
     }));
-    const body = rows.map((row) => make("tr", "", make("th", "", row.metric), make("td", "number", row.value.toFixed(3)),
-      make("td", "number", row.interval ? row.interval.map((bound) => bound.toFixed(3)).join(" to ") : "–"), make("td", "number", row.cluster ? String(row.cluster) : "–")));
-    return [make("table", "runs", make("thead", "", head), make("tbody", "", ...body)),
+    const body = rows.map((row) => make("tr", "", make("th", "", row.metric), make("td", "number", row.value.toFixed(1)),
+      make("td", "number", row.low === null ? "–" : `${row.low.toFixed(1)} to ${row.high.toFixed(1)}`), make("td", "number", row.cluster ? String(row.cluster) : "–")));
+    for (const row of body) row.cells[0].scope = "row";
+    const first = rows.filter((row) => row.cluster === 1).map((row) => row.metric);
+    const said = !rows.length ? "No metric could be measured." : first.length === rows.length ? "These ratings cannot tell the metrics apart yet: more are needed."
+      : `${first.join(", ")} ${first.length === 1 ? "agrees" : "agree"} best with your people.`;
+    return [make("p", "said", said), make("div", "wide-table", make("table", "runs", make("thead", "", head), make("tbody", "", ...body))),
+      make("p", "note", "Metrics of one rank cannot be told apart by these ratings."),
       ...Object.entries(set.skipped || {}).map(([metric, reason]) => make("p", "note", `${metric} was not measured: ${reason}`))];
   }
 

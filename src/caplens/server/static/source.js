@@ -60,6 +60,7 @@ const serverSource = {
 
 // An export: a run's rows in portions, filtered here as the server filters them.
 const exportedSource = (() => {
+  const LEAST_GAP = 0.00005;  // scores that are closer look alike
   const kept = new Map();
   const read = (path) => {
     if (!kept.has(path)) {
@@ -105,7 +106,7 @@ const exportedSource = (() => {
     const place = (summary) => summary.metrics.findIndex((each) => each.name === metric);
     const [a, b] = [place(one), place(two)], sign = one.metrics[a].higher_is_better ? 1 : -1;
     const others = new Map((await rows(second)).map((row) => [row.id, row]));
-    const wanted = { differ: (gap) => gap !== 0, first: (gap) => gap > 0, second: (gap) => gap < 0 }[view];
+    const wanted = { differ: (gap) => Math.abs(gap) > LEAST_GAP, first: (gap) => gap > LEAST_GAP, second: (gap) => gap < -LEAST_GAP }[view];
     const pairs = [];
     for (const row of await rows(first)) {
       const other = others.get(row.id);
