@@ -1,4 +1,4 @@
-"""Where people's captions stand on every metric that `caplens serve` shows: quantiles over Flickr8k's validation photos.
+"""Where people's captions stand on the metrics that `caplens serve` shows: quantiles over Flickr8k's validation photos.
 
 Run it again after weights or metrics change: python tools/standing.py FLICKR8K_FOLDER
 One caption of every photo is held against the photo and against one to four of its others. It writes

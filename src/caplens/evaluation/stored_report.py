@@ -97,7 +97,8 @@ def compare_stored(reports: Mapping[str, Report], *, progress: Progress = silent
                 reasons[metric] = f"{name} has no scores of it"
             elif report[metric].signature != result.signature:
                 reasons[metric] = (
-                    f"the numbers do not compare: {first_name} has {result.signature}, {name} {report[metric].signature}"
+                    f"the numbers do not compare: {first_name} has {result.signature}, "
+                    f"{name} {report[metric].signature}"
                 )
     comparison = compare_reports(
         {name: _without(report, reasons) for name, report in aligned.items()}, progress=progress

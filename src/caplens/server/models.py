@@ -171,9 +171,7 @@ class SessionRequest(Strict):
 
     name: Annotated[str, StringConstraints(pattern=r"^[\w][\w .-]{0,79}$")]
     runs: Annotated[list[Name], Field(min_length=1, max_length=2)]
-    count: Annotated[int, Field(ge=1, le=10_000, description="How many; drawn at random where the runs have more.")] = (
-        100
-    )
+    count: Annotated[int, Field(ge=1, le=10_000, description="Drawn at random where the runs have more.")] = 100
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
 
 

@@ -59,12 +59,7 @@ def asset(name: str) -> bytes:
 def render(name: PageName, *, exported: bool = False, site: str = "") -> str:
     """Return a page as text; one of an export links to files beside it."""
     page = PAGES[name]
-    links = {
-        each: (
-            ("index.html" if each == "runs" else f"{each}.html") if exported else f"/{'' if each == 'try' else each}"
-        )
-        for each in PAGES
-    }
+    links = {each: file_name(each) if exported else f"/{'' if each == 'try' else each}" for each in PAGES}
     return (
         _environment()
         .get_template(f"{name}.html")
@@ -79,6 +74,11 @@ def render(name: PageName, *, exported: bool = False, site: str = "") -> str:
             links=links,
         )
     )
+
+
+def file_name(name: PageName) -> str:
+    """Return what a page of an export is called."""
+    return "index.html" if name == "runs" else f"{name}.html"
 
 
 @cache
