@@ -103,7 +103,7 @@ class Settings:
         for folder in self.picture_folders:
             for candidate in _below(folder, name):
                 real = Path(os.path.realpath(candidate))
-                if real.is_relative_to(folder) and real.is_file():
+                if real.is_relative_to(folder) and os.path.isfile(real):
                     return real
         return None
 
