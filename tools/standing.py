@@ -21,7 +21,7 @@ from caplens.server.tasks import BOTH_METRICS, PICTURE_METRICS, REFERENCE_METRIC
 from caplens.storage.atomic import write_atomically
 from caplens.training.pairs import read_pairs
 
-PHOTOS = 500
+PHOTOS = 300
 METRICS_BY_PICTURE = [name for name in PICTURE_METRICS if name != "infometic"]
 """InfoMetIC has percentiles of its own."""
 

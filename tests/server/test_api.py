@@ -101,7 +101,12 @@ def test_trying_says_everything_at_once(client: Any) -> None:
         ("explain", {"caption": "a", "image": {}}, 422, "give one of data, path and url"),
         ("score", {"candidates": ["a"] * 65, "references": [["a"]] * 65}, 413, "submit them to /v1/jobs"),
         ("score", {"candidates": ["a"], "metrics": ["./evil.py:Evil"]}, 422, "metrics[0]: String should match"),
-        ("score", {"candidates": ["a"], "metrics": ["judge"], "references": [["a"]]}, 422, "not computed by this server"),
+        (
+            "score",
+            {"candidates": ["a"], "metrics": ["judge"], "references": [["a"]]},
+            422,
+            "not computed by this server",
+        ),
         ("score", {"candidates": ["a"], "metrics": ["rouge-l"]}, 422, "rouge-l compares with references"),
         ("score", {"candidates": ["a", "b"], "references": [["a"]], "metrics": ["rouge-l"]}, 422, "1 references for 2"),
         ("compare", {"systems": {"one": ["a"]}}, 422, "systems: Dictionary should have at least 2"),

@@ -69,9 +69,7 @@ def test_ratings_survive(tmp_path: Path, runs: Path) -> None:
         with server.client() as client:
             run = next(entry["id"] for entry in client.get("/v1/runs").json() if entry["name"] == "plain")
             assert client.post("/v1/sessions", json={"name": "s", "runs": [run]}).status_code == 201
-        raters = [
-            threading.Thread(target=_rate, args=(server, f"rater {number}", acknowledged)) for number in range(4)
-        ]
+        raters = [threading.Thread(target=_rate, args=(server, f"rater {number}", acknowledged)) for number in range(4)]
         for thread in raters:
             thread.start()
         while len(acknowledged) < 40:

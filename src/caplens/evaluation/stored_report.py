@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,14 @@ from caplens.metrics import load_metric
 from caplens.metrics.base import Result
 
 
-def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a verb wrote with `--json`, as plain values."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a verb wrote with `--json`, as plain values; messages name the file without its folders."""
     try:
-        content = json.loads(Path(path).read_bytes())
+        content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is not json ({str(error)[:100]})", where=os.fspath(path)) from None
+        raise InputError(f"is not json ({str(error)[:100]})", where=path.name) from None
     if not isinstance(content, dict):
-        raise InputError("is not what `caplens score --json` writes", where=os.fspath(path))
+        raise InputError("is not what `caplens score --json` writes", where=path.name)
     return content
 
 

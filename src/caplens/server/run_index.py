@@ -60,6 +60,17 @@ class Query:
 
 def build_index(path: Path, kind: Kind, target: Path) -> None:
     """Read a run and write its index, whole or not at all."""
+    try:
+        _build(path, kind, target)
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, sqlite3.Error) as error:
+        raise InputError(
+            f"is not what `caplens score` or `caplens check` writes ({error!r:.80})",
+            where=path.name,
+            remedy="make it again with this version",
+        ) from None
+
+
+def _build(path: Path, kind: Kind, target: Path) -> None:
     content = read_run(path, kind)
     names = [f"s{number}" for number in range(len(content.metrics))]
     with atomic_path(target) as temporary, closing(sqlite3.connect(temporary)) as database:
