@@ -88,7 +88,7 @@ def try_caption(page: Any, server: Running, caption: str, picture: Path | None =
     find(page, "#caption-1").send_keys(caption)
     status = wait(page, lambda: page.execute_script(
         "const text = document.getElementById('status').textContent;"
-        "return text && !text.startsWith('Looking') && !text.startsWith('Choose') && !text.startsWith('Write') ? text : ''"
+        "return /^(Looking|Choose|Write|$)/.test(text) ? '' : text"
     ))  # fmt: skip
     if "needs" in status:
         pytest.skip(status)
@@ -258,7 +258,8 @@ def test_pairs_are_judged_and_two_raters_agree(page: Any, server: Running) -> No
     page.get(f"{server.address}/rate")
     wait(page, lambda: texts(page, "#first option"))
     script = (
-        "for (const [id, text] of [['first', 'plain'], ['second', 'wordy']]) { const select = document.getElementById(id);"
+        "for (const [id, text] of [['first', 'plain'], ['second', 'wordy']]) {"
+        "const select = document.getElementById(id);"
         "select.value = [...select.options].find((option) => option.textContent === text).value; }"
     )
     page.execute_script(script)

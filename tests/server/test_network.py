@@ -43,7 +43,7 @@ def test_it_answers_to_its_own_names(make: Any, host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "", "["],
+    ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "["],
 )
 def test_it_answers_to_no_other_name(make: Any, host: str) -> None:
     answer = make().get("/health", headers={"host": host})

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-schemathesis = pytest.importorskip("schemathesis")
-
+pytest.importorskip("schemathesis")
+import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
