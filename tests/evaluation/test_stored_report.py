@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ SYSTEMS = {
 METRICS = ["bleu-4", "rouge-l", "cider-d"]
 
 
-def stored(name: str, order: int = 1, **options: object) -> Report:
+def stored(name: str, order: int = 1, **options: Any) -> Report:
     captions = dict(list(SYSTEMS[name].items())[::order])
     report = evaluate(captions, REFERENCES, metrics=METRICS, **options)
     return report_of(json.loads(json.dumps(report.to_dict())), name)

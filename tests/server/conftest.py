@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -23,7 +23,8 @@ from caplens.evaluation.evaluate import evaluate
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
-httpx = pytest.importorskip("httpx")
+pytest.importorskip("httpx")
+import httpx
 
 EXAMPLES = Path(caplens.__file__).parent / "cli" / "examples"
 IMAGES = EXAMPLES / "images"
@@ -55,7 +56,7 @@ class Running:
     process: subprocess.Popen[str]
     state: Path
 
-    def client(self, **options: object) -> httpx.Client:
+    def client(self, **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self.address, timeout=60, **options)
 
     def kill(self) -> None:

@@ -335,7 +335,7 @@ def test_an_export_shows_the_same(page: Any, runs: Path, tmp_path: Path) -> None
     assert (written.runs, written.captions, written.pictures) == (3, 36, 24)
     assert written.compared == ["plain", "wordy"]
 
-    class Files(Handler, SimpleHTTPRequestHandler):  # type: ignore[misc]
+    class Files(Handler, SimpleHTTPRequestHandler):
         pass
 
     with serve(partial(Files, directory=str(site))) as address:  # type: ignore[arg-type]

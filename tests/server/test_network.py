@@ -29,7 +29,7 @@ def make(tmp_path: Path) -> Iterator[Any]:
     def with_settings(**settings: Any) -> TestClient:
         app = create_app(Settings(state=tmp_path / str(len(opened)), **settings))
         opened.append(app)
-        return TestClient(app, base_url=settings.pop("base", HOME), raise_server_exceptions=False)  # type: ignore[arg-type]
+        return TestClient(app, base_url=settings.pop("base", HOME), raise_server_exceptions=False)
 
     yield with_settings
     for app in opened:

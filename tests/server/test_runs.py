@@ -139,6 +139,16 @@ def test_shards_are_a_run(tmp_path: Path) -> None:
     assert found["length"].systems[1].difference.verdict == "same"
 
 
+def test_captions_may_come_alone(tmp_path: Path) -> None:
+    evaluate(["a cat", "two dogs"], metrics=["length"]).to_json(tmp_path / "run.json")
+    build_index(tmp_path / "run.json", "score", tmp_path / "index.sqlite")
+    page = RunIndex(tmp_path / "index.sqlite").page(Query(metric=0, order="best"))
+    assert [(row["caption"], row["references"], row["picture"]) for row in page["rows"]] == [
+        ("a cat", [], False),
+        ("two dogs", [], False),
+    ]
+
+
 def test_a_run_that_changes_is_read_again_and_a_broken_one_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()

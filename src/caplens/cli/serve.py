@@ -54,7 +54,7 @@ def command(
 
     check("fastapi", "uvicorn", purpose="caplens serve")
     from caplens.server.run_server import serve
-    from caplens.server.settings import Settings
+    from caplens.server.settings import Settings, default_state
 
     for folder in (*([runs] if runs is not None else ()), *(images or ())):
         if not folder.is_dir():
@@ -64,7 +64,7 @@ def command(
         Settings(
             runs=runs,
             folders=tuple(images or ()),
-            **({} if state is None else {"state": state}),
+            state=state or default_state(),
             host=host,
             port=port,
             token=secret,

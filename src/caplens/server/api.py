@@ -38,10 +38,13 @@ from caplens.server.state import State
 router = APIRouter()
 OBJECT = {"type": "object"}
 LIST = {"type": "array", "items": OBJECT}
+VERSION = version("caplens")
 EVERY = 0.25
 """Seconds between two looks at a job that somebody listens to."""
 BEAT = 15.0
 """Seconds after which a listener hears something, so that nobody in between closes the line."""
+LONGEST = 20.0
+"""Seconds that somebody waits for a run to be read."""
 RunId = Annotated[str, Path(pattern="^[0-9a-f]{12}$", description="As /v1/runs lists it.")]
 JobId = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{16}$")]
 SessionName = Annotated[str, Path(min_length=1, max_length=80)]
@@ -62,7 +65,7 @@ def _json(value: Any, status: int = 200) -> Response:
 @router.get("/health", responses=answer_schema(OBJECT), tags=["server"])
 async def health() -> Response:
     """Say that the server is up."""
-    return _json({"status": "ok", "version": version("caplens")})
+    return _json({"status": "ok", "version": VERSION})
 
 
 @router.get("/v1/limits", responses=answer_schema(OBJECT), tags=["server"])
@@ -82,7 +85,7 @@ async def _at_once(request: Request, work: Callable[..., dict[str, Any]], asked:
     if captions > state.settings.limits.captions:
         raise refusal(413, f"{captions} captions are too many to be answered at once: submit them to /v1/jobs")
     state.log(request, asked)
-    return _json(await state.engine.run(partial(work, asked, state.settings)))
+    return _json(await state.engine.run(partial(work, asked, state.settings), request.is_disconnected))
 
 
 @router.post("/v1/score", responses=answer("score", 400, 413, 422), tags=["captions"])
@@ -286,9 +289,8 @@ async def _index(request: Request, run: str) -> tuple[str, RunIndex]:
         found = await asyncio.to_thread(catalog.find, run)
     except KeyError:
         raise refusal(404, "there is no such run") from None
-    waiting = asyncio.to_thread(catalog.index, found)
     try:
-        return found.name, await asyncio.wait_for(waiting, 20)
+        return found.name, await asyncio.wait_for(_state(request).index(found), LONGEST)
     except TimeoutError:
         raise refusal(503, "the run is still being read: come back in a moment", retry_after="2") from None
 

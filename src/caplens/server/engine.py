@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -11,6 +12,8 @@ from caplens.server.network import refusal
 from caplens.server.settings import Settings
 
 T = TypeVar("T")
+LOOK = 0.5
+"""Seconds after which it is looked whether the client still waits: whoever types has asked anew by then."""
 
 
 class Engine:
@@ -24,20 +27,21 @@ class Engine:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="models")
         self.waiting = 0
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Return what the work returns; a refusal if too many wait, or if it takes too long."""
+    async def run(self, work: Callable[[], T], gone: Callable[[], Awaitable[bool]]) -> T:
+        """Return what the work returns; a refusal if too many wait, if it takes too long, or if the client is gone."""
         if self.waiting >= self.limits.waiting:
             raise refusal(503, "the server is busy: come back in a moment", retry_after="2")
         self.waiting += 1
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         future.add_done_callback(lambda _: self._left())
-        try:
-            return await asyncio.wait_for(asyncio.shield(future), self.limits.answer_seconds)
-        except TimeoutError:
-            future.cancel()  # if it has not begun; what has begun is bounded by the limits on requests
-            raise refusal(
-                503, "this took too long to be answered at once: submit it to /v1/jobs", retry_after="30"
-            ) from None
+        until = time.monotonic() + self.limits.answer_seconds
+        while not (await asyncio.wait({future}, timeout=LOOK))[0]:
+            left = await gone()
+            if left or time.monotonic() > until:
+                future.cancel()  # if it has not begun; what has begun is bounded by the limits on requests
+                problem = "nobody waits" if left else "this took too long to be answered at once: submit it to /v1/jobs"
+                raise refusal(503, problem, retry_after="30")
+        return future.result()
 
     def prepare(self, work: Callable[[], object]) -> None:
         """Do something before anybody asks."""

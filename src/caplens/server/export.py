@@ -77,10 +77,10 @@ def export(
         for name in pages.EXPORTED:
             page = pages.render(name, exported=True, site=title if name == "runs" else "")
             _write_text(folder / pages.file_name(name), page)
-        for name in pages.asset_names(pages.EXPORTED):
-            path = folder / "static" / name
+        for file in pages.asset_names(pages.EXPORTED):
+            path = folder / "static" / file
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(pages.asset(name))
+            path.write_bytes(pages.asset(file))
         progress("writing runs", len(known), len(known))
     return written
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from caplens.core.plain_json import json_text
@@ -120,6 +120,7 @@ class Jobs:
                 "UPDATE jobs SET state='canceled', request=NULL, ended=? WHERE id=? AND state IN ('queued', 'running')",
                 (time.time(), name),
             )
+        self._tidy()
         with self._lock:
             if self._running == name and self._child is not None:
                 self._child.kill()
@@ -130,6 +131,7 @@ class Jobs:
         database = sqlite3.connect(self.path, timeout=30)
         database.row_factory = sqlite3.Row
         database.execute("PRAGMA synchronous=FULL")  # what was acknowledged survives a power cut, too
+        database.execute("PRAGMA secure_delete=ON")  # a request that was wiped is not to be found in the file
         try:
             with database:
                 yield database
@@ -225,3 +227,9 @@ class Jobs:
             database.execute(
                 "DELETE FROM jobs WHERE ended IS NOT NULL AND number <= (SELECT max(number) FROM jobs) - ?", (KEPT,)
             )
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Empty the journal, which still holds requests that were wiped."""
+        with closing(sqlite3.connect(self.path, timeout=30)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -120,7 +119,7 @@ def _scored(content: Mapping[str, Any]) -> RunContent:
 
 def _scored_rows(content: Mapping[str, Any], entries: Mapping[str, Any]) -> Iterator[Row]:
     ids = content["ids"]
-    nothing = itertools.repeat(None, len(ids))
+    nothing = [None] * len(ids)
     columns = zip(
         ids,
         content["candidates"],

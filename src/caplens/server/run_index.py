@@ -235,7 +235,8 @@ class RunIndex:
 
 
 def _condition(query: Query, column: str | None) -> tuple[str, list[Any]]:
-    conditions, values = [_SHOWN[query.show]], []
+    conditions: list[str] = [_SHOWN[query.show]]
+    values: list[Any] = []
     for word in query.words.casefold().replace("\0", "").split():
         word = _whole(word)
         if len(word) >= LEAST_INDEXED:

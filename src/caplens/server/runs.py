@@ -61,8 +61,10 @@ class Catalog:
     def __init__(self, settings: Settings) -> None:
         self.folder = settings.runs
         self.cache = cache_folder() / "serve"
+        self._found: dict[str, Run] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._failures: dict[tuple[str, str], CaplensError] = {}
+        self._summaries: dict[tuple[str, str], dict[str, Any]] = {}
         self._guard = threading.Lock()
 
     def start(self) -> None:
@@ -71,11 +73,15 @@ class Catalog:
 
     def runs(self) -> list[Run]:
         """Return all runs, by name."""
-        return sorted(find_runs(self.folder), key=lambda run: run.name) if self.folder is not None else []
+        found = sorted(find_runs(self.folder), key=lambda run: run.name) if self.folder is not None else []
+        self._found = {run.id: run for run in found}
+        return found
 
     def find(self, name: str) -> Run:
         """Return the run with this id; a `KeyError` if there is none."""
-        return next(run for run in [*self.runs(), None] if run is None or run.id == name) or _missing(name)
+        if name not in self._found or not self._found[name].path.exists():
+            self.runs()
+        return self._found[name]
 
     def list(self) -> list[dict[str, Any]]:
         """Return what is known of every run without reading it now."""
@@ -126,7 +132,9 @@ class Catalog:
         target = self._place(run, version)
         if not target.exists():
             return {**known, "state": "reading"}
-        summary = RunIndex(target).summary()
+        if (run.id, version) not in self._summaries:
+            self._summaries[run.id, version] = RunIndex(target).summary()
+        summary = self._summaries[run.id, version]
         metrics = [{key: value for key, value in metric.items() if key != "histogram"} for metric in summary["metrics"]]
         return {**known, "state": "ready", **summary, "metrics": metrics}
 
@@ -157,10 +165,6 @@ def find_runs(folder: Path) -> Iterator[Run]:
                 yield Run(path, path.relative_to(folder).with_suffix("").as_posix(), kind)
             elif path.is_dir() and depth < DEEPEST:
                 waiting.append((path, depth + 1))
-
-
-def _missing(name: str) -> Run:
-    raise KeyError(name)
 
 
 def compare_runs(request: CompareRunsRequest, settings: Settings, progress: Progress = silent) -> dict[str, Any]:

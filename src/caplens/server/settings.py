@@ -47,6 +47,11 @@ class Limits:
     """Of the progress of jobs."""
 
 
+def default_state() -> Path:
+    """Return the folder where jobs and ratings are kept unless another is named."""
+    return data_folder() / "serve"
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a server was started."""
@@ -55,7 +60,7 @@ class Settings:
     """The folder of runs to show."""
     folders: tuple[Path, ...] = ()
     """Pictures and videos are read below these, and nowhere else."""
-    state: Path = field(default_factory=lambda: data_folder() / "serve")
+    state: Path = field(default_factory=default_state)
     """Where jobs and ratings are kept."""
     host: str = "127.0.0.1"
     port: int = 8000

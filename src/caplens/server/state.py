@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 
@@ -15,7 +16,8 @@ from caplens.server.engine import Engine
 from caplens.server.jobs import Jobs
 from caplens.server.models import as_json
 from caplens.server.ratings import Sessions
-from caplens.server.runs import Catalog
+from caplens.server.run_index import RunIndex
+from caplens.server.runs import Catalog, Run
 from caplens.server.settings import Settings
 from caplens.server.tasks import warm_up
 
@@ -42,6 +44,7 @@ class State:
         self.catalog = Catalog(settings)
         self.sessions = Sessions(settings.state)
         self.listeners = 0
+        self._indexing: dict[str, asyncio.Task[RunIndex]] = {}
         self.closing = False
 
     def start(self) -> None:
@@ -49,6 +52,13 @@ class State:
         self.jobs.start()
         self.catalog.start()
         self.engine.prepare(partial(warm_up, self.settings))
+
+    async def index(self, run: Run) -> RunIndex:
+        """Return the index of a run; however many wait for it, one thread makes it."""
+        if run.id not in self._indexing:
+            task = self._indexing[run.id] = asyncio.create_task(asyncio.to_thread(self.catalog.index, run))
+            task.add_done_callback(lambda _: self._indexing.pop(run.id, None))
+        return await asyncio.shield(self._indexing[run.id])
 
     def close(self) -> None:
         """Stop everything; jobs are found again."""

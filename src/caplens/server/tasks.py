@@ -182,7 +182,7 @@ def _options(names: Sequence[str], settings: Settings, images: Any) -> dict[str,
     return {name: value for name, value in options.items() if name in taken and value is not None}
 
 
-def _fetching(settings: Settings, images: Any) -> dict[str, bool]:
+def _fetching(settings: Settings, images: Any) -> dict[str, Any]:
     return {"allow_urls": True} if settings.allow_urls and images is not None else {}
 
 
