@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,16 @@ def test_an_export(run: Run, runs: Path, tmp_path: Path) -> None:
     assert outcome.code == 2
     assert "wrote 2 runs, 4 captions, 0 pictures" in outcome.stdout
     assert "broken was left out: broken.json: is not json" in outcome.stderr
+
+
+def test_what_it_lacks_is_said_with_the_command_that_gets_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("fastapi", "uvicorn"):
+        monkeypatch.setitem(sys.modules, module, None)
+    outcome = run("serve", "--state", tmp_path)
+    assert outcome.code == 2
+    assert "caplens serve needs fastapi and uvicorn: pip install 'caplens[serve]'" in outcome.stderr
 
 
 def test_a_server_for_others_needs_a_token(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
