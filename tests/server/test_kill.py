@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_jobs_survive(tmp_path: Path, runs: Path) -> None:
         submitting = threading.Thread(target=_submit, args=(server, accepted))
         submitting.start()
         while len(accepted) < 10:
-            pass
+            time.sleep(0.01)
         server.kill()
         submitting.join()
     assert len(accepted) >= 10
@@ -73,7 +74,7 @@ def test_ratings_survive(tmp_path: Path, runs: Path) -> None:
         for thread in raters:
             thread.start()
         while len(acknowledged) < 40:
-            pass
+            time.sleep(0.01)
         server.kill()
         for thread in raters:
             thread.join()

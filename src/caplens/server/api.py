@@ -36,6 +36,8 @@ from caplens.server.run_index import Query as Wanted
 from caplens.server.state import State
 
 router = APIRouter()
+POSTED = (400, 408, 413, 415, 422)
+"""What a request with a body may be refused with."""
 OBJECT = {"type": "object"}
 LIST = {"type": "array", "items": OBJECT}
 VERSION = version("caplens")
@@ -88,31 +90,31 @@ async def _at_once(request: Request, work: Callable[..., dict[str, Any]], asked:
     return _json(await state.engine.run(partial(work, asked, state.settings), request.is_disconnected))
 
 
-@router.post("/v1/score", responses=answer("score", 400, 413, 422), tags=["captions"])
+@router.post("/v1/score", responses=answer("score", *POSTED), tags=["captions"])
 async def score(request: Request, asked: ScoreRequest) -> Response:
     """Score captions: what `caplens score --json` prints."""
     return await _at_once(request, tasks.score, asked, len(asked.candidates))
 
 
-@router.post("/v1/explain", responses=answer("explain", 400, 413, 422), tags=["captions"])
+@router.post("/v1/explain", responses=answer("explain", *POSTED), tags=["captions"])
 async def explain(request: Request, asked: ExplainRequest) -> Response:
     """Say which words are wrong and what is left out: what `caplens explain --json` prints."""
     return await _at_once(request, tasks.explain, asked, 1)
 
 
-@router.post("/v1/check", responses=answer("check", 400, 413, 422), tags=["captions"])
+@router.post("/v1/check", responses=answer("check", *POSTED), tags=["captions"])
 async def check(request: Request, asked: CheckRequest) -> Response:
     """Judge alt texts: what `caplens check --json` prints."""
     return await _at_once(request, tasks.check, asked, len(asked.texts))
 
 
-@router.post("/v1/compare", responses=answer("compare", 400, 413, 422), tags=["captions"])
+@router.post("/v1/compare", responses=answer("compare", *POSTED), tags=["captions"])
 async def compare(request: Request, asked: CompareRequest) -> Response:
     """Rank systems on the same pictures: what `caplens compare --json` prints."""
     return await _at_once(request, tasks.compare, asked, sum(map(len, asked.systems.values())))
 
 
-@router.post("/v1/try", responses=answer_schema(OBJECT, 400, 413, 422), tags=["captions"])
+@router.post("/v1/try", responses=answer_schema(OBJECT, *POSTED), tags=["captions"])
 async def try_captions(request: Request, asked: TryRequest) -> Response:
     """Judge captions of one picture in every way at once, as the page does."""
     return await _at_once(request, tasks.try_captions, asked, len(asked.captions))
@@ -124,7 +126,7 @@ async def try_captions(request: Request, asked: TryRequest) -> Response:
 @router.post(
     "/v1/jobs",
     status_code=202,
-    responses={202: {"description": "Accepted, and kept."}, **errors(400, 413, 422, 429)},
+    responses={202: {"description": "Accepted, and kept."}, **errors(*POSTED, 429)},
     tags=["jobs"],
 )
 async def submit(request: Request, asked: AnyJob) -> Response:
@@ -316,7 +318,7 @@ async def sessions(request: Request) -> Response:
 @router.post(
     "/v1/sessions",
     status_code=201,
-    responses={201: {"description": "Made."}, **errors(400, 404, 413, 422)},
+    responses={201: {"description": "Made."}, **errors(*POSTED, 404)},
     tags=["ratings"],
 )
 async def new_session(request: Request, asked: SessionRequest) -> Response:
@@ -345,14 +347,14 @@ async def next_item(
     return _json((await _session(request, session)).next(rater.strip()))
 
 
-@router.post("/v1/sessions/{session}/ratings", responses=answer_schema(OBJECT, 400, 404, 413, 422), tags=["ratings"])
+@router.post("/v1/sessions/{session}/ratings", responses=answer_schema(OBJECT, *POSTED, 404), tags=["ratings"])
 async def rate(request: Request, session: SessionName, asked: RatingRequest) -> Response:
     """Keep a judgment, and return what comes next; once this is answered, the judgment is on disk."""
     found = await _session(request, session)
     return _json(await asyncio.to_thread(found.rate, asked.rater, asked.item, asked.value))
 
 
-@router.post("/v1/sessions/{session}/undo", responses=answer_schema(OBJECT, 400, 404, 413, 422), tags=["ratings"])
+@router.post("/v1/sessions/{session}/undo", responses=answer_schema(OBJECT, *POSTED, 404), tags=["ratings"])
 async def undo(request: Request, session: SessionName, asked: UndoRequest) -> Response:
     """Take back a rater's latest judgment."""
     return _json(await asyncio.to_thread((await _session(request, session)).undo, asked.rater))
