@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from tests.schemas import check_output
-from tests.server.conftest import IMAGES, NAMES, REFERENCES, SYSTEMS, wait_for_job
+from tests.server.conftest import IMAGES, NAMES, REFERENCES, SYSTEMS, Running, wait_for_job
 
 from caplens.evaluation.compare import compare
 from caplens.evaluation.evaluate import evaluate
@@ -86,6 +88,23 @@ def test_trying_says_everything_at_once(client: Any) -> None:
     alone = explain("a red bus", IMAGES / "cat.jpg").to_dict()
     tried = found["explanations"][1]["explanations"]["picture"]
     assert tried["words"] == json.loads(json.dumps(alone))["explanations"]["picture"]["words"]
+
+
+def test_a_video_is_tried(client: Any, tmp_path: Path) -> None:
+    av = pytest.importorskip("av")
+    with av.open(tmp_path / "clip.mp4", "w") as container:
+        stream = container.add_stream("mpeg4", rate=4)
+        stream.width = stream.height = 64
+        for level in (0, 80, 160, 240):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.full((64, 64, 3), level, np.uint8))))
+        container.mux(stream.encode())
+    video = {"data": base64.b64encode((tmp_path / "clip.mp4").read_bytes()).decode()}
+    answer = client.post("/v1/try", json={"captions": ["a gray wall"], "video": video})
+    skip_without_weights(answer)
+    found = answer.json()
+    assert found["frame"].startswith("data:image/jpeg;base64,")
+    assert "the frame in the middle" in found["notes"][0]
+    assert {"em-score", "pac-s"} <= {*found["scores"]["metrics"], *found["scores"]["errors"]}
 
 
 @pytest.mark.parametrize(
@@ -171,6 +190,14 @@ def test_a_job_that_fails_says_why(client: Any) -> None:
     answer = client.get(f"/v1/jobs/{job}/result")
     assert answer.status_code == 404
     assert "the job is failed: rouge-l compares" in answer.json()["error"]
+
+
+def test_nothing_of_a_request_stays_when_its_job_has_ended(client: Any, server: Running) -> None:
+    asked = {"kind": "score", "request": {"candidates": ["an unmistakable quokka"], "metrics": ["rouge-l"]}}
+    wait_for_job(client, client.post("/v1/jobs", json=asked).json()["id"])
+    files = [path for path in server.state.rglob("*") if path.is_file()]
+    assert any(path.name == "jobs.sqlite" for path in files)
+    assert not [path for path in files if b"quokka" in path.read_bytes()]
 
 
 def test_jobs_are_canceled_waiting_or_running(client: Any) -> None:

@@ -25,10 +25,10 @@ TOKEN = "a-token-of-twenty-four-ch"
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """The browser; afterwards the console must be empty."""
+    """The browser; afterwards the console must be empty, but for the announced answer of a busy server."""
     browser.get_log("browser")
     yield browser
-    assert browser.get_log("browser") == []
+    assert [entry for entry in browser.get_log("browser") if "status of 503" not in entry["message"]] == []
 
 
 @pytest.fixture

@@ -145,6 +145,19 @@ def test_what_is_too_large_is_not_read(make: Any) -> None:
     assert client.post("/v1/explain", content=b"{}", headers={**kind, "content-length": "x"}).status_code in (400, 413)
 
 
+def test_who_comes_when_it_is_busy_is_told_when_to_come_back(make: Any) -> None:
+    asked = {"caption": "a cat", "references": ["a cat"]}
+    job = {"kind": "check", "request": {"texts": ["a cat"]}}
+    busy = make(limits=Limits(waiting=0, jobs=0))
+    for answer, status in (
+        (busy.post("/v1/explain", json=asked), 503),
+        (busy.post("/v1/jobs", json=job), 429),
+        (make(limits=Limits(at_once=0)).get("/health"), 503),
+        (make(limits=Limits(answer_seconds=-1)).post("/v1/explain", json=asked), 503),
+    ):
+        assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (status, True)
+
+
 @pytest.mark.parametrize(
     "path", ["/static/../settings.py", "/static/%2e%2e/settings.py", "/static/frame.html", "/static/app.py", "/static/"]
 )

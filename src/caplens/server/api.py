@@ -65,9 +65,10 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 @router.get("/health", responses=answer_schema(OBJECT), tags=["server"])
-async def health() -> Response:
-    """Say that the server is up."""
-    return _json({"status": "ok", "version": VERSION})
+async def health(request: Request) -> Response:
+    """Say that the server is up, and whether its models are loaded: until then answers take longer."""
+    loaded = _state(request).engine.loaded.is_set()
+    return _json({"status": "ok", "version": VERSION, "models": "loaded" if loaded else "loading"})
 
 
 @router.get("/v1/limits", responses=answer_schema(OBJECT), tags=["server"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ class Engine:
         self.limits = settings.limits
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="models")
         self.waiting = 0
+        self.loaded = threading.Event()
 
     async def run(self, work: Callable[[], T], gone: Callable[[], Awaitable[bool]]) -> T:
         """Return what the work returns; a refusal if too many wait, if it takes too long, or if the client is gone."""
@@ -44,8 +46,8 @@ class Engine:
         return future.result()
 
     def prepare(self, work: Callable[[], object]) -> None:
-        """Do something before anybody asks."""
-        self._pool.submit(work)
+        """Load the models before anybody asks."""
+        self._pool.submit(work).add_done_callback(lambda _: self.loaded.set())
 
     def _left(self) -> None:
         self.waiting -= 1
