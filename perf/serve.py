@@ -124,10 +124,11 @@ async def prepare(address: str) -> str:
     """Wait until models and run are there, make a session to rate in, and return the run."""
     async with httpx.AsyncClient(base_url=address, timeout=120) as client:
         picture = base64.b64encode((EXAMPLES / "cat.jpg").read_bytes()).decode()
+        asked = {"captions": ["a cat"], "image": {"data": picture}, "references": ["a cat"]}
+        while (await client.get("/health")).json()["models"] != "loaded":
+            await asyncio.sleep(0.2)
         for _ in range(5):
-            await client.post(
-                "/v1/try", json={"captions": ["a cat"], "image": {"data": picture}, "references": ["a cat"]}
-            )
+            await client.post("/v1/try", json=asked)
         while (run := (await client.get("/v1/runs")).json()[0])["state"] != "ready":
             await asyncio.sleep(0.2)
         made = await client.post("/v1/sessions", json={"name": "load", "runs": [run["id"]], "count": 50})

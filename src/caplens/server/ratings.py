@@ -21,7 +21,7 @@ from caplens.bench.krippendorff import krippendorff_alpha
 from caplens.core.errors import InputError
 from caplens.core.plain_json import json_text
 from caplens.core.tables import Table
-from caplens.server.run_index import MOST_PER_PAGE, Query, RunIndex
+from caplens.server.run_index import RunIndex
 from caplens.server.runs import Catalog
 from caplens.storage.atomic import write_atomically
 
@@ -220,7 +220,7 @@ class Sessions:
 
 def _items(indexes: Sequence[RunIndex], count: int, seed: int) -> list[Item]:
     """Items drawn at random; of two runs, ids that both have, with captions that differ."""
-    first, *others = [{row["id"]: row for row in _all_rows(index)} for index in indexes]
+    first, *others = [{row["id"]: row for row in index.texts()} for index in indexes]
     ids = [
         name
         for name, row in first.items()
@@ -233,13 +233,5 @@ def _items(indexes: Sequence[RunIndex], count: int, seed: int) -> list[Item]:
     for place in drawn:
         row = first[ids[place]]
         captions = (row["caption"], *(other[row["id"]]["caption"] for other in others))
-        media = indexes[0].media(row["row"])
-        items.append(Item(row["id"], captions, media, tuple(row["references"])))
+        items.append(Item(row["id"], captions, row["media"], tuple(json.loads(row["refs"]))))
     return items
-
-
-def _all_rows(index: RunIndex) -> list[dict[str, Any]]:
-    total, rows = index.summary()["captions"], []
-    for offset in range(0, total, MOST_PER_PAGE):
-        rows += index.page(Query(offset=offset, limit=MOST_PER_PAGE))["rows"]
-    return rows

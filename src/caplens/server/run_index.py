@@ -176,6 +176,11 @@ class RunIndex:
             found = [database.execute("SELECT * FROM rows WHERE row=?", (number,)).fetchone() for number in numbers]
         return [_shown(row) for row in found if row is not None]
 
+    def texts(self) -> Iterator[sqlite3.Row]:
+        """Yield id, caption, references (as json) and media of all captions."""
+        with closing(self._open()) as database:
+            yield from database.execute("SELECT id, caption, refs, media FROM rows ORDER BY row")
+
     def media(self, number: int) -> str | None:
         """Return what the picture or video of a caption is called."""
         with closing(self._open()) as database:
