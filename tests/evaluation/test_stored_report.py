@@ -44,6 +44,16 @@ def test_stored_reports_compare_as_the_captions_do() -> None:
     assert found["bleu-4"].systems[1].difference.verdict == "better"
 
 
+def test_several_captions_of_a_picture_count_as_one() -> None:
+    groups, references = ["a", "a", "b", "b"], {"a": ["a cat on a mat"], "b": ["a red bus"]}
+    systems = {"old": ["a cat", "a mat", "a bus", "a car"], "new": ["a cat on a mat", "a cat", "a red bus", "a bus"]}
+    reports = {
+        name: report_of(evaluate(texts, references, groups=groups, metrics=["rouge-l"]).to_dict(), name)
+        for name, texts in systems.items()
+    }
+    assert compare_stored(reports).captions == 2
+
+
 def test_numbers_that_do_not_compare_are_not_compared() -> None:
     found = compare_stored({"old": stored("old"), "new": stored("new", sigma=3.0)})
     assert [*found.metrics] == ["bleu-4", "rouge-l"]

@@ -110,6 +110,7 @@ def test_a_browser_logs_in_once(make: Any) -> None:
     client = make(token=TOKEN)
     assert client.post("/login", json={"token": "wrong"}).status_code == 401
     assert client.post("/login", json=["token"]).status_code == 401
+    assert client.post("/login", content=b"{", headers={"content-type": "application/json"}).status_code == 400
     answer = client.post("/login", json={"token": TOKEN})
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie

@@ -259,7 +259,7 @@ def compare(
         sets = list(aligned.values())
         metrics = [name for name in default_metrics(sets[0]) if all(find_metric(name).takes(each) for each in sets)]
     reports = {
-        name: _by_picture(evaluate(captions, metrics=metrics, progress=progress, **options))
+        name: by_picture(evaluate(captions, metrics=metrics, progress=progress, **options))
         for name, captions in aligned.items()
     }
     return compare_reports(reports, resamples=resamples, seed=seed, progress=progress)
@@ -336,7 +336,8 @@ def _same_rows(
     return sets
 
 
-def _by_picture(report: Report) -> Report:
+def by_picture(report: Report) -> Report:
+    """Return a report with one row per picture, which has the mean of its captions; as it is where it has one each."""
     return report if report.captions.groups is None else report.per_picture("mean")
 
 

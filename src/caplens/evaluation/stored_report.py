@@ -13,7 +13,7 @@ from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError, as_caplens_error
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Floats
-from caplens.evaluation.compare import Comparison, compare_reports
+from caplens.evaluation.compare import Comparison, by_picture, compare_reports
 from caplens.evaluation.results import Report
 from caplens.metrics import load_metric
 from caplens.metrics.base import Result
@@ -85,7 +85,7 @@ def compare_stored(reports: Mapping[str, Report], *, progress: Progress = silent
     """Rank reports of the same pictures; metrics whose signatures differ are not compared, and the reason is said."""
     if len(reports) < 2:
         raise InputError(f"{len(reports)} run to compare", remedy="choose at least two; the first is the baseline")
-    (first_name, first), *others = reports.items()
+    (first_name, first), *others = ((name, by_picture(report)) for name, report in reports.items())
     aligned = {first_name: first}
     for name, report in others:
         aligned[name] = _in_order(report, first.captions.ids, name, first_name)

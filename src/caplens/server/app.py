@@ -73,7 +73,10 @@ def _add_pages(app: FastAPI, settings: Settings) -> None:
 
     @app.post("/login", include_in_schema=False)
     async def login(request: Request) -> Response:
-        given = await request.json()
+        try:
+            given = await request.json()
+        except ValueError:
+            raise refusal(400, "this is not json") from None
         token = given.get("token") if isinstance(given, dict) else None
         if settings.token is None or not isinstance(token, str) or not same_secret(token, settings.token):
             raise refusal(401, "the token is wrong")

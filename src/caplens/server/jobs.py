@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
+from caplens.core.errors import as_caplens_error
 from caplens.core.plain_json import json_text
 from caplens.server.settings import Settings
 from caplens.server.worker import settings_json
@@ -146,9 +147,12 @@ class Jobs:
                     self._wake.wait(1.0)
                     self._wake.clear()
                     continue
-                self._run(job)
-            except Exception:  # a full disk must not end the queue for good
-                LOG.exception("a job could not be run")
+                try:
+                    self._run(job)
+                except Exception as error:
+                    self._finish(job["id"], {"error": str(as_caplens_error(error))})
+            except Exception as error:  # a full disk must not end the queue for good
+                LOG.error("jobs cannot be kept: %s", as_caplens_error(error))
                 time.sleep(1)
 
     def _take(self) -> sqlite3.Row | None:
