@@ -125,6 +125,7 @@ async def prepare(address: str) -> str:
     async with httpx.AsyncClient(base_url=address, timeout=120) as client:
         picture = base64.b64encode((EXAMPLES / "cat.jpg").read_bytes()).decode()
         asked = {"captions": ["a cat"], "image": {"data": picture}, "references": ["a cat"]}
+        await client.get("/")  # whoever opens the page has the models loaded
         while (await client.get("/health")).json()["models"] != "loaded":
             await asyncio.sleep(0.2)
         for _ in range(5):

@@ -115,9 +115,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One server for all tests that only ask."""
     with start(tmp_path_factory.mktemp("state"), runs, "--images", IMAGES) as running:
-        with running.client() as client:
-            while client.get("/health").json()["models"] != "loaded":
-                time.sleep(0.2)
         yield running
 
 

@@ -83,6 +83,9 @@ def narrow(page: Any) -> bool:
 
 def try_caption(page: Any, server: Running, caption: str, picture: Path | None = IMAGES / "cat.jpg") -> None:
     page.get(f"{server.address}/")
+    with server.client() as client:
+        while client.get("/health").json()["models"] != "loaded":
+            time.sleep(0.2)
     if picture is not None:
         find(page, "#file").send_keys(str(picture))
     find(page, "#caption-1").send_keys(caption)

@@ -67,8 +67,7 @@ def _json(value: Any, status: int = 200) -> Response:
 @router.get("/health", responses=answer_schema(OBJECT), tags=["server"])
 async def health(request: Request) -> Response:
     """Say that the server is up, and whether its models are loaded: until then answers take longer."""
-    loaded = _state(request).engine.loaded.is_set()
-    return _json({"status": "ok", "version": VERSION, "models": "loaded" if loaded else "loading"})
+    return _json({"status": "ok", "version": VERSION, "models": _state(request).engine.models})
 
 
 @router.get("/v1/limits", responses=answer_schema(OBJECT), tags=["server"])

@@ -45,17 +45,21 @@ def create_app(settings: Settings) -> Guard:
     )
     app.state.caplens = state
     app.include_router(router)
-    _add_pages(app, settings)
+    _add_pages(app, state)
     _add_errors(app)
     openapi.install(app)
     return Guard(app, settings)
 
 
-def _add_pages(app: FastAPI, settings: Settings) -> None:
+def _add_pages(app: FastAPI, state: State) -> None:
+    settings = state.settings
+
     def page(name: pages.PageName) -> None:
         text = pages.render(name)
 
         async def show() -> HTMLResponse:
+            if name == "try":
+                state.prepare()
             return HTMLResponse(text, headers={"cache-control": "no-cache"})
 
         app.add_api_route(f"/{'' if name == 'try' else name}", show, include_in_schema=False)

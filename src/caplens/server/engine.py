@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from caplens.server.network import refusal
 from caplens.server.settings import Settings
@@ -27,7 +26,7 @@ class Engine:
         self.limits = settings.limits
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="models")
         self.waiting = 0
-        self.loaded = threading.Event()
+        self.models: Literal["not loaded", "loading", "loaded"] = "not loaded"
 
     async def run(self, work: Callable[[], T], gone: Callable[[], Awaitable[bool]]) -> T:
         """Return what the work returns; a refusal if too many wait, if it takes too long, or if the client is gone."""
@@ -46,8 +45,13 @@ class Engine:
         return future.result()
 
     def prepare(self, work: Callable[[], object]) -> None:
-        """Load the models before anybody asks."""
-        self._pool.submit(work).add_done_callback(lambda _: self.loaded.set())
+        """Load the models before anybody asks; once."""
+        if self.models == "not loaded":
+            self.models = "loading"
+            self._pool.submit(work).add_done_callback(self._loaded)
+
+    def _loaded(self, _: object) -> None:
+        self.models = "loaded"
 
     def _left(self) -> None:
         self.waiting -= 1

@@ -51,6 +51,9 @@ class State:
         """Begin with what is done in the background."""
         self.jobs.start()
         self.catalog.start()
+
+    def prepare(self) -> None:
+        """Load the models, as somebody is about to try a caption; who only looks at runs does without."""
         self.engine.prepare(partial(warm_up, self.settings))
 
     async def index(self, run: Run) -> RunIndex:
