@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.conftest import httpx, start, wait_for_job
+from tests.server.conftest import start, wait_for_job
+
+httpx = pytest.importorskip("httpx")
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'", reason="not on Windows")
 
