@@ -136,6 +136,7 @@ def encoder(
     captions: Captions,
     output: Output,
     more_captions: MoreCaptions = None,
+    encoder: Annotated[str, typer.Option(metavar="NAME", help="embedded or embedded-strong.")] = "embedded",
     features: Features = None,
     config: Config = None,
     option: Settings = None,
@@ -150,7 +151,8 @@ def encoder(
         from caplens.training.encoder import EncoderConfig, train
 
         settings = read_config(config, EncoderConfig, read_options(option))
-        result = train(images, captions, more_captions or [], output, settings, features=features, progress=progress)
+        more = more_captions or []
+        result = train(images, captions, more, output, settings, encoder=encoder, features=features, progress=progress)
     _show(json, result, *_by_split(result, ".1%"))
 
 

@@ -25,7 +25,7 @@ from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.clip import ClipEncoder, load_clip
 from caplens.encoders.clip_layouts import from_hub
-from caplens.encoders.embedded import SHIPPED, Backbones, EmbeddedEncoder, Head, heads_path, read_heads
+from caplens.encoders.embedded import EDITIONS, Head, Heads, heads_path, read_heads
 from caplens.storage.atomic import atomic_path
 from caplens.training.contrastive import TrainableHead, symmetric_loss
 from caplens.training.distributed import Processes, join_processes
@@ -202,16 +202,17 @@ def train(
     run = TrainingRun(output, {**asdict(config), **facts, "training pictures": len(pairs.train)})
     clip: ClipEncoder | None = None
     projections: Mapping[str, nn.Module]
-    if encoder == "embedded":
-        image, text, _ = read_heads(heads_path(weights or SHIPPED[0]))
-        projections = heads = head_projections(image, text)
-        scale = EmbeddedEncoder.scale
+    start: Heads | None = None
+    if encoder in EDITIONS:
+        start = read_heads(heads_path(weights or "contrastive", encoder))
+        projections = heads = head_projections(start.image, start.text)
+        scale = start.scale
     else:
         loaded = load_clip(encoder, weights, allow_pickle=allow_pickle)
         if not isinstance(loaded, ClipEncoder):
             raise InputError(f"{encoder} cannot be tuned here", remedy="use embedded or a ViT backbone")
         clip, projections, scale = loaded, clip_projections(loaded), float(loaded.model.logit_scale.exp())
-    frozen: FrozenEncoder = clip or Backbones()
+    frozen: FrozenEncoder = clip or EDITIONS[encoder](additions=start.additions if start else None)
     folder = features or output / "features"
     splits = load_features(frozen, pairs, images, folder, progress)
     generated = Generated(
