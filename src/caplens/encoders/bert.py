@@ -51,7 +51,7 @@ class BertEncoder:
         self.special = frozenset(self.tokenize([""])[0])
         tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
         scale = (self.width // self.heads) ** -0.5
-        self._weights = BertWeights(tensors, kind, scale, additions or {})
+        self._weights = BertWeights(tensors, kind, scale, additions)
 
     @staticmethod
     def reads(config: Mapping[str, Any]) -> bool:
@@ -141,10 +141,14 @@ class BertWeights:
     """The arrays of a model, laid out for row vectors times matrices, layers prepared on first use."""
 
     def __init__(
-        self, tensors: Mapping[str, NDArray[Any]], kind: str, scale: float, additions: Mapping[str, Vectors]
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        kind: str,
+        scale: float,
+        additions: Mapping[str, Vectors] | None = None,
     ) -> None:
         self.kind = kind
-        self._additions = additions
+        self._additions = additions or {}
         self._arrays: dict[str, Vectors] = {
             name.removeprefix(f"{kind}."): tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"
         }
