@@ -237,6 +237,15 @@ class Metric(ABC):
         """Names of the keyword arguments this metric takes."""
         return frozenset(cls.option_defaults())
 
+    def plain_options(self) -> dict[str, bool | int | float | str | None]:
+        """Return those of its options that json can hold: the score of a set may depend on them."""
+        values = {option: getattr(self, option, None) for option in sorted(self.options())}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is None or isinstance(value, bool | int | float | str)
+        }
+
 
 def _finite_rows(statistics: Statistics, captions: int) -> tuple[Floats, Mapping[int, str]]:
     """Return the rows, and why some are NaN: no caption goes without a score and without a reason."""

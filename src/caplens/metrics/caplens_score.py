@@ -20,6 +20,7 @@ from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
 from caplens.metrics._mlp import Contributions, FeatureMLP
+from caplens.metrics._sentences import parts_fact
 from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness, well_formedness_identity
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.metrics.sent_sim import places, to_references
@@ -27,6 +28,7 @@ from caplens.metrics.spice import Spice
 from caplens.storage import weights
 from caplens.storage.digests import content_digest
 from caplens.storage.identity import Identity
+from caplens.text.sentences import TextParts
 
 if TYPE_CHECKING:
     from caplens.encoders.embedded import Head
@@ -99,6 +101,7 @@ class CaplensScore(Metric):
         features[:, len(MEANING) + 1 :] = well_formedness(work)
         notes: tuple[str, ...] = ()
         facts = {"references": reference_counts(work.captions.references or [])}
+        facts |= parts_fact("vectors", TextParts.of(list(places(work.captions)), load_sentence_encoder(ENCODER).fits))
         if self.picture and work.captions.images is not None:
             fit = picture_fit(work)
             seen = ~np.isnan(fit)
@@ -162,7 +165,7 @@ def in_joint_space(sentences: Floats) -> Floats:
 def _text_head() -> Head:
     from caplens.encoders.embedded import heads_path, read_heads
 
-    return read_heads(heads_path(HEADS))[1]
+    return read_heads(heads_path(HEADS)).text
 
 
 def picture_fit(work: Workspace) -> Floats:
@@ -176,11 +179,16 @@ def picture_fit(work: Workspace) -> Floats:
 
 def picture_identity() -> Identity:
     """What the cosine with the picture depends on; not on the encoder itself, which may not be on this machine."""
-    from caplens.encoders.embedded import BACKBONES, EmbeddedEncoder, heads_path
+    from caplens.encoders.backbones import SmallBackbones
+    from caplens.encoders.embedded import EmbeddedEncoder, heads_path
 
-    models = [weights.model_digest(name) for name in (*BACKBONES, ENCODER)]
+    models = [weights.model_digest(name) for name in (*SmallBackbones.pictures, ENCODER)]
     return Identity.of(
-        {"models": models, "heads": content_digest(heads_path(HEADS)), "code": [picture_fit, EmbeddedEncoder]}
+        {
+            "models": models,
+            "heads": content_digest(heads_path(HEADS)),
+            "code": [picture_fit, EmbeddedEncoder, SmallBackbones],
+        }
     )
 
 

@@ -76,10 +76,9 @@ class Run(NamedTuple):
 def summarize(result: Result, name: str, identity: str, columns: Sequence[str]) -> MetricSummary:
     """Return the summary of a metric's result on a shard."""
     usable = result.statistics[~np.isnan(result.statistics).any(axis=1)]
-    options = {option: getattr(result.metric, option) for option in sorted(result.metric.options())}
     return MetricSummary(
         name=name,
-        options={option: value for option, value in options.items() if _is_plain(value)},
+        options=result.metric.plain_options(),
         signature=result.signature,
         identity=identity,
         statistics=list(columns),
@@ -201,7 +200,3 @@ def stored_shards(folder: Path) -> list[StoredShard]:
             "holds no results", where=str(folder), remedy="`caplens score SHARDS --output FOLDER` writes some"
         )
     return [StoredShard.open(path) for path in files]
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)

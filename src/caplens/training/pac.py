@@ -26,7 +26,7 @@ from caplens.core.types import Vectors
 from caplens.encoders.clip import ClipEncoder, load_clip
 from caplens.encoders.clip_layouts import from_hub
 from caplens.encoders.devices import CPU, Placement, encoder_place
-from caplens.encoders.embedded import SHIPPED, Backbones, EmbeddedEncoder, Head, heads_path, read_heads
+from caplens.encoders.embedded import EDITIONS, Head, Heads, heads_path, read_heads
 from caplens.storage.atomic import atomic_path
 from caplens.training.contrastive import TrainableHead, symmetric_loss
 from caplens.training.distributed import Processes, join_processes
@@ -210,16 +210,19 @@ def train(
     run = TrainingRun(output, {**asdict(config), **facts, "training pictures": len(pairs.train), **dict(place.parts)})
     clip: ClipEncoder | None = None
     projections: Mapping[str, nn.Module]
-    if encoder == "embedded":
-        image, text, _ = read_heads(heads_path(weights or SHIPPED[0]))
-        projections = heads = head_projections(image, text)
-        scale = EmbeddedEncoder.scale
+    start: Heads | None = None
+    if encoder in EDITIONS:
+        start = read_heads(heads_path(weights or "contrastive", encoder))
+        projections = heads = head_projections(start.image, start.text)
+        scale = start.scale
     else:
         loaded = load_clip(encoder, weights, allow_pickle=allow_pickle, place=encoder_place(encoder, place))
         if not isinstance(loaded, ClipEncoder):
             raise InputError(f"{encoder} cannot be tuned here", remedy="use embedded or a ViT backbone")
         clip, projections, scale = loaded, clip_projections(loaded), float(loaded.model.logit_scale.exp())
-    frozen: FrozenEncoder = clip or Backbones(place=encoder_place(encoder, place))
+    frozen: FrozenEncoder = clip or EDITIONS[encoder](
+        place=encoder_place(encoder, place), additions=start.additions if start else None
+    )
     folder = features or output / "features"
     splits = load_features(frozen, pairs, images, folder, progress)
     generated = Generated(
@@ -228,10 +231,11 @@ def train(
     )
     result = fit(projections, splits["train"], splits["val"], generated, scale, config, run, progress, place)
     target = output / "pac.safetensors"
-    if clip is None:
-        save_heads(heads, target, "pac", {"config": asdict(config), **facts})
-    else:
+    if clip is not None:
         _save_clip(clip, projections, target)
+    elif start is not None:
+        kept = {"edition": start.edition, "scale": start.scale}
+        save_heads(heads, target, "pac", {"config": asdict(config), **facts, **kept}, start.additions)
     return {"weights": str(target), **result}
 
 

@@ -102,6 +102,17 @@ def decode_image(data: bytes, name: str) -> Image:
         raise InputError(f"is damaged ({first_line(error)})", where=name) from None
 
 
+def picture_size(data: bytes, name: str) -> tuple[int, int]:
+    """Width and height in pixels, as the header says: nothing is decoded."""
+    try:
+        with _read_header(data, name) as picture:
+            return picture.size
+    except InputError:
+        raise
+    except Exception as error:  # as in `decode_image`
+        raise InputError(f"is damaged ({first_line(error)})", where=name) from None
+
+
 def _read_header(data: bytes, name: str) -> ImageFile:
     """The picture before it is decoded.
 

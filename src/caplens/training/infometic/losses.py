@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from caplens.metrics.infometic.metric import LEAST_ALPHA
+from caplens.metrics.infometic.explained import LEAST_ALPHA
 from caplens.training.infometic.config import InfoMeticConfig
 from caplens.training.infometic.data import Ints
 from caplens.training.infometic.network import FusionScores, InfoMeticNetwork

@@ -20,7 +20,7 @@ from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.devices import CPU, Placement, encoder_place
 from caplens.encoders.load import load_encoder
-from caplens.metrics.infometic.metric import LEAST_ALPHA
+from caplens.metrics.infometic.explained import LEAST_ALPHA
 from caplens.metrics.infometic.network import heads_of
 from caplens.storage.tensors import write_tensors
 from caplens.training.infometic.config import InfoMeticConfig
