@@ -77,7 +77,7 @@ def steps(config: InfoMeticConfig, encoder_width: int, count: int = 20) -> dict[
         network.project(drawn(pictures, encoder_width)),
         drawn(pictures, encoder_width),
         torch.arange(pictures),
-        torch.full((pictures,), 5),
+        np.full(pictures, 5),
     )
     regions = network.project(drawn(pictures, 22, encoder_width))
     mask = torch.ones(pictures, 22, dtype=torch.bool)

@@ -76,7 +76,7 @@ class Named:
 def train(
     data: Path, output: str, config: InfoMeticConfig, monkeypatch: pytest.MonkeyPatch, progress: Progress = silent
 ) -> dict[str, object]:
-    monkeypatch.setattr("caplens.training.infometic.training.load_encoder", lambda name: random_encoder(3))
+    monkeypatch.setattr("caplens.training.infometic.training.load_encoder", lambda name, **_: random_encoder(3))
     monkeypatch.setattr("caplens.training.infometic.training.make_proposer", lambda name: Named())
     return infometic.train(
         data,

@@ -112,7 +112,7 @@ class Meteor(Metric):
         }
 
     def shared_files(self, progress: Progress = silent) -> tuple[Path, ...]:
-        indexes = self.indexes(progress)
+        indexes = self.indexes(progress) if self.language == "en" else Indexes(None, None)
         return tuple(path for path in (indexes.synonyms, indexes.paraphrases) if path is not None)
 
     def _own_folder(self) -> Path | None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LinearLR, LRScheduler, SequentialLR
 
@@ -107,9 +107,10 @@ class CaptionerTask(Task):
         captions.sort(key=lambda caption: -len(caption[1]))
         memory = self.model.encode(self._features(rows))
         memory = memory.select(torch.tensor([number for number, _ in captions]))
-        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions]).to(self.place.device)  # type: ignore[arg-type]
-        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions]).to(self.place.device)  # type: ignore[arg-type]
-        loss = functional.nll_loss(self.model(memory, inputs), targets.data)
+        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
+        inputs = PackedSequence(inputs.data.to(self.place.device), inputs.batch_sizes)
+        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions]).data.to(self.place.device)
+        loss = functional.nll_loss(self.model(memory, inputs), targets)
         return Step(loss, {"cross_entropy": loss.detach()}, len(captions))
 
     def _features(self, rows: Sequence[int]) -> Tensor:
