@@ -121,7 +121,7 @@ def categories(captions: CaptionSet) -> Columns:
 def pac_space(captions: CaptionSet) -> Columns:
     """Similarity to the references in the joint space of PAC-S."""
     place = places(captions)
-    vectors = read_heads(heads_path("pac"))[1](load_sentence_encoder(ENCODER).encode(list(place)))
+    vectors = read_heads(heads_path("pac")).text(load_sentence_encoder(ENCODER).encode(list(place)))
     near, together = to_references(unit(vectors), place, captions)
     return {"nearest, PAC-S space": near, "together, PAC-S space": together}
 

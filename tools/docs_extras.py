@@ -19,6 +19,7 @@ EXTRAS = {
     "ray": "shards on a Ray cluster",
     "video": "videos: em-score, pac-s of videos",
     "judge": "language models as judges: clair, fleur, g-veval",
+    "serve": "`caplens serve`, `caplens export`",
     "languages": "tokenizers for Chinese, Japanese, Korean and others",
     "clip": "CLIP from the hub (torch)",
     "int8": "the 8-bit embedded encoder",

@@ -27,7 +27,8 @@ from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored
 from caplens.core.captions import CaptionSet
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.encoders.embedded import Backbones, heads_path, read_heads
+from caplens.encoders.backbones import SmallBackbones
+from caplens.encoders.embedded import heads_path, read_heads
 from caplens.metrics import load_metric
 from caplens.storage.atomic import write_atomically
 from caplens.storage.identity import Identity
@@ -84,7 +85,7 @@ def main() -> None:
             runs.setdefault(name, []).append(folder / "pac.safetensors")
             losses.setdefault(name, []).append(result["validation loss"])
     pairs = read_pairs(captions, more)
-    test = load_features(Backbones(), pairs, images, kept)["test"]
+    test = load_features(SmallBackbones(), pairs, images, kept)["test"]
     table = _table(runs, losses, _judges(given.data), test, given.seeds)
     page = PAGE.read_text("utf-8")
     before, after = page.split(START)[0], page.split(END)[1]
@@ -200,8 +201,8 @@ def _table(
 
 
 def _recall(heads: Path, test: Features) -> float:
-    image, text, _ = read_heads(heads)
-    return 100 * recall(image(test.pictures), text(test.ordered_texts), test.owner)[0]
+    trained = read_heads(heads)
+    return 100 * recall(trained.image(test.pictures), trained.text(test.ordered_texts), test.owner)[0]
 
 
 if __name__ == "__main__":

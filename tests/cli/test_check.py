@@ -8,17 +8,23 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 from PIL import Image
 from tests.cli.conftest import Run
 
 from caplens import CaptionSet
+from caplens.core.errors import MissingData
+from caplens.core.types import unit
+from caplens.encoders.load import load_encoder
+from caplens.evaluation.belonging import ENCODER, Background
 from caplens.evaluation.check import Calibration, check, evidence
 from caplens.storage import weights
 from caplens.text.alt_text import text_problems
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDED = ("dinov2-vits14", "tinyvit-5m", "all-MiniLM-L6-v2", "efficientdet-lite0", "en_core_web_md")
+STRONG = ("clip-vit-b-16-vision", "all-MiniLM-L6-v2")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +146,40 @@ def test_sarif_has_what_the_standard_asks_for(run: Run, tmp_path: Path, monkeypa
 
 def test_the_calibration_is_of_the_shipped_weights() -> None:
     shipped = weights.digest(weights.shipped("infometic"))[:12]
-    assert Calibration.load().measured_with == shipped, "measure anew: python tools/calibrate_check.py"
+    assert Calibration.load().measured_with == shipped, "measure anew: python tools/calibrate_check.py --over infometic"
+
+
+def test_the_calibration_is_of_the_shipped_strong_encoder() -> None:
+    if missing := [name for name in STRONG if weights.find(name) is None]:
+        pytest.skip(f"caplens weights fetch {' '.join(missing)}")
+    strong = load_encoder(ENCODER).weights_hash
+    assert Calibration.load(ENCODER).measured_with == strong, "measure anew: python tools/calibrate_check.py"
+
+
+def test_evidence_is_the_cosine_and_where_it_stands() -> None:
+    rng = np.random.default_rng(0)
+    background = Background(*(unit(rng.normal(size=(7, 4))) for _ in range(2)))
+    pictures, captions = rng.normal(size=(2, 3, 4))
+    found = background.evidence(pictures, captions)
+    for row, (picture, caption) in enumerate(zip(unit(pictures), unit(captions), strict=True)):
+        cosine = picture @ caption
+        expected = [cosine]
+        for others in ([caption @ other for other in background.pictures], [picture @ x for x in background.captions]):
+            expected += [(cosine - np.mean(others)) / np.std(others), np.mean([other > cosine for other in others])]
+        np.testing.assert_allclose(found[row], expected)
+
+
+def test_without_the_strong_encoder_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    if missing := [name for name in NEEDED if weights.find(name) is None]:
+        pytest.skip(f"caplens weights fetch {' '.join(missing)}")
+    monkeypatch.setattr("caplens.evaluation.check.belonging", refuse)
+    report = check(CaptionSet.of(["a cup of coffee"], images=[EXAMPLES / "images" / "coffee.jpg"]))
+    assert report.notes == ("verdicts would be surer with the encoder embedded-strong: its weights are not here",)
+    assert report.calibration == Calibration.load("infometic")
+
+
+def refuse(*_: object, **options: object) -> None:
+    raise MissingData("its weights are not here")
 
 
 def test_nothing_is_said_where_nothing_was_judged() -> None:

@@ -30,6 +30,7 @@ CASES: dict[str, list[tuple[str, list[object]]]] = {
     ],
     "doctor": [("doctor", [])],
     "explain": [("explain", [CAT, "a dog on a mat"]), ("explain", ["a dog", "--reference", "a cat"])],
+    "export": [("export", ["{folder}/runs", "{folder}/site"])],
     "filter": [("filter", ["{folder}/alt.csv", "--keep", "length > 1", "--output", "{folder}/kept", "--workers", "1"])],
     "idf build": [("idf-build", [CAPTIONS, "--output", "{folder}/idf.safetensors"])],
     "metrics": [("metrics", []), ("metric", ["cider"])],
@@ -75,6 +76,8 @@ def test_what_a_verb_prints(run: Run, tmp_path: Path, verb: str, name: str, argu
     if verb == "report":
         pytest.importorskip("pyarrow")
         caplens.evaluate_shards(tmp_path / "alt.csv", "length", output=tmp_path / "scores", workers=1)
+    if verb == "export":
+        caplens.evaluate(["a cat"], [["a cat"]], metrics=["rouge-l"]).to_json(tmp_path / "runs" / "one.json")
     filled = [str(argument).replace("{folder}", str(tmp_path)) for argument in arguments]
     outcome = run(*verb.split(), *filled, "--json")
     if not outcome.stdout and "needs" in outcome.stderr:

@@ -23,6 +23,7 @@ from typer.main import get_command
 from caplens.cli import build_app
 from caplens.core.errors import MissingData
 from caplens.core.optional import PACKAGES, available, check, install_command, require
+from caplens.evaluation.evaluate import evaluate
 from caplens.metrics import list_metrics
 
 ROOT = Path(__file__).parents[2]
@@ -100,12 +101,14 @@ ARGUMENTS = {
     "compare": ["{captions}", "{captions}", "-m", "cider-r,clip-s", "--resamples", "10"],
     "demo": ["--output", "{output}/demo"],
     "explain": ["{image}", "a cat"],
+    "export": ["{folder}/runs", "{output}/site"],
     "filter": ["{captions}", "--keep", "length > 1", "--output", "{output}/kept", "--workers", "1"],
     "generate positives": ["--images={folder}", "--captions={pairs}", "--output={output}", "--captioner=a/b"],
     "idf build": ["{captions}", "--output", "{output}/idf.safetensors"],
     "new-metric": ["vowels", "--output", "{output}/vowels"],
     "report": ["{output}/kept/scores"],  # which the verb before has filled
     "score": ["{captions}", "--html", "{output}/score.html"],
+    "serve": ["--help"],  # it would not end; what it says without its packages is in tests/cli/test_serve.py
     "weights fetch": ["wordnet-3.0"],
     "weights path": ["wordnet-3.0"],
 }
@@ -177,6 +180,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     captions.write_text("".join(json.dumps(row) + "\n" for row in rows))
     pairs.write_text(json.dumps({split: {"split": split, "captions": ["a cat"]} for split in ("train", "val")}))
     (folder / "ratings.csv").write_text("id,rating\n" + "".join(f"{row['id']},{n}\n" for n, row in enumerate(rows)))
+    evaluate(["a cat"], [["a cat"]], metrics=["rouge-l"]).to_json(folder / "runs" / "one.json")
     paths = {"folder": folder, "captions": captions, "pairs": pairs, "image": rows[0]["image"]}
     commands = {
         f"score -m {name}": ["{captions}", "-m", name, *OPTIONS.get(name, ())]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from caplens.core.errors import CaplensError, MissingData
+from caplens.core.errors import CaplensError, InputError, MissingData
 from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
 from caplens.encoders.onnx import quantized
 from caplens.encoders.onnx_graph import expose
@@ -27,15 +27,16 @@ def encoder() -> EmbeddedEncoder:
 def test_shipped_heads_are_small_and_whole(name: str) -> None:
     path = heads_path(name)
     assert path.stat().st_size < 8_000_000
-    image, text, trained_as = read_heads(path)
-    assert trained_as == name
-    assert image(np.ones((2, 1088), np.float32)).shape == text(np.ones((2, 384), np.float32)).shape == (2, 512)
+    heads = read_heads(path)
+    assert heads.name == name
+    assert heads.image(np.ones((2, 1088), np.float32)).shape == (2, 512)
+    assert heads.text(np.ones((2, 384), np.float32)).shape == (2, 512)
 
 
 def test_a_head_equals_its_formula() -> None:
     from math import erf, sqrt
 
-    image, _, _ = read_heads(heads_path("contrastive"))
+    image = read_heads(heads_path("contrastive")).image
     features = np.random.default_rng(0).normal(size=1088).astype(np.float32)
     x = (features.astype(float) - image.shift) * image.scale
     tensors = {name: array.astype(float) for name, array in image.tensors.items()}
@@ -167,6 +168,42 @@ def test_ten_photos_and_ten_captions_find_each_other(encoder: EmbeddedEncoder) -
     right = np.arange(len(PHOTOS))
     assert (similarity.argmax(axis=1) == right).sum() >= 8
     assert (similarity.argmax(axis=0) == right).sum() >= 8
+
+
+@pytest.fixture(scope="module")
+def strong() -> EmbeddedEncoder:
+    pytest.importorskip("onnxruntime")
+    try:
+        return load_embedded(edition="embedded-strong")
+    except MissingData as missing:
+        pytest.skip(str(missing))
+
+
+def test_strong_has_its_own_name_and_towers(strong: EmbeddedEncoder, encoder: EmbeddedEncoder) -> None:
+    assert strong.identity.startswith("embedded-strong-contrastive@")
+    assert strong.tower_identity != encoder.tower_identity
+    assert strong.grid_identity != encoder.grid_identity
+
+
+def test_strong_finds_the_caption_of_every_photo_and_nearly_every_photo_of_a_caption(strong: EmbeddedEncoder) -> None:
+    from caplens.core.types import unit
+
+    similarity = unit(strong.encode_images(photos())) @ unit(strong.encode_texts(list(PHOTOS.values()))).T
+    right = np.arange(len(PHOTOS))
+    assert similarity.argmax(axis=1).tolist() == right.tolist()
+    assert (similarity.argmax(axis=0) == right).sum() >= 9  # it takes coins for galaxies
+
+
+def test_strong_gives_a_picture_the_same_vector_alone_and_in_company(strong: EmbeddedEncoder) -> None:
+    pictures = photos()[:3]
+    together = strong.encode_images(pictures)
+    alone = np.concatenate([strong.encode_images([picture]) for picture in pictures])
+    np.testing.assert_allclose(alone, together, atol=1e-6)
+
+
+def test_heads_belong_to_one_edition(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="heads for embedded, not for embedded-strong"):
+        load_embedded(str(heads_path("contrastive")), "embedded-strong")
 
 
 @pytest.mark.shared

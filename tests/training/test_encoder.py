@@ -74,9 +74,31 @@ def test_the_loss_equals_its_equation() -> None:
     assert float(symmetric_loss(torch.tensor(v), torch.tensor(t), 7.0)) == pytest.approx(expected)
 
 
+def test_soft_targets_equal_their_equation() -> None:
+    rng = np.random.default_rng(0)
+    v, t = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in rng.normal(size=(2, 4, 3)))
+    nearness, share = rng.normal(size=(4, 4)), 0.3
+    expected = 0.0
+    for logits, near in ((7 * v @ t.T, nearness), (7 * t @ v.T, nearness.T)):
+        for row in range(4):
+            shares = np.exp(near[row]) / np.exp(near[row]).sum()
+            wanted = [(1 - share) * (row == column) + share * shares[column] for column in range(4)]
+            logs = logits[row] - np.log(np.exp(logits[row]).sum())
+            expected -= sum(w * g for w, g in zip(wanted, logs, strict=True)) / 4
+    found = symmetric_loss(torch.tensor(v), torch.tensor(t), 7.0, (share, torch.tensor(nearness)))
+    assert float(found) == pytest.approx(expected)
+
+
+def test_the_teacher_does_not_compare_a_caption_with_itself() -> None:
+    texts = np.eye(3, dtype=np.float32)
+    features = Features(["a", "b"], np.ones((2, 1), np.float32), texts, [np.array([0, 1]), np.array([1, 2])])
+    nearness = training.Teacher(features).nearness(torch.tensor([0, 1]), np.array([1, 2]))
+    assert nearness.tolist() == [[0.0, 0.0], [0.5, 0.0]]  # caption 1 is also the second picture's, and half of it
+
+
 def test_it_learns(tmp_path: Path) -> None:
     features = {"train": toy(), "val": toy(40, seed=1)}
-    heads = fit(features, replace(CONFIG, epochs=60, learning_rate=0.01), TrainingRun(tmp_path, {}), nothing)
+    heads, _ = fit(features, replace(CONFIG, epochs=60, learning_rate=0.01), TrainingRun(tmp_path, {}), nothing)
     after, _ = recall(*encode(heads, features["val"]), features["val"].owner)
     assert after > 0.5  # chance is 0.025
 
@@ -87,7 +109,7 @@ class _Killed(Exception):
 
 def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     features = {"train": toy(), "val": toy(40, seed=1)}
-    whole = fit(features, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)
+    whole, scale = fit(features, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)
 
     def stop(task: str, done: int, total: int) -> None:
         if done == 10:  # of 24 steps, in the fourth of eight epochs
@@ -95,7 +117,8 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
 
     with pytest.raises(_Killed):
         fit(features, CONFIG, TrainingRun(tmp_path / "part", {}), stop)
-    resumed = fit(features, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
+    resumed, scale_again = fit(features, CONFIG, TrainingRun(tmp_path / "part", {}), nothing)
+    assert scale == scale_again
     for side, head in whole.items():
         for name, value in head.state_dict().items():
             assert torch.equal(value, resumed[side].state_dict()[name]), (side, name)
@@ -104,13 +127,13 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
 
 def test_saved_heads_give_the_trained_vectors(tmp_path: Path) -> None:
     val = toy(40, seed=1)
-    heads = fit({"train": toy(), "val": val}, CONFIG, TrainingRun(tmp_path, {}), nothing)
+    heads, _ = fit({"train": toy(), "val": val}, CONFIG, TrainingRun(tmp_path, {}), nothing)
     save_heads(heads, tmp_path / "heads.safetensors", "toy", {})
-    image, text, name = read_heads(tmp_path / "heads.safetensors")
-    assert name == "toy"
+    read = read_heads(tmp_path / "heads.safetensors")
+    assert read.name == "toy"
     pictures, captions = encode(heads, val)
-    np.testing.assert_allclose(image(val.pictures), pictures, atol=0.02)  # float16
-    np.testing.assert_allclose(text(val.ordered_texts), captions, atol=0.02)
+    np.testing.assert_allclose(read.image(val.pictures), pictures, atol=0.02)  # float16
+    np.testing.assert_allclose(read.text(val.ordered_texts), captions, atol=0.02)
 
 
 def test_split_features_keep_who_owns_what() -> None:
@@ -165,3 +188,29 @@ def test_features_are_kept_and_not_made_again(tmp_path: Path) -> None:
         assert np.array_equal(loaded[0][split].pictures, loaded[1][split].pictures)
         assert np.array_equal(loaded[0][split].ordered_texts, loaded[1][split].ordered_texts)
     assert loaded[0]["train"].pictures[:, 0].tolist() == [0, 10, 20, 30]
+
+
+def test_upper_layers_of_the_text_tower_are_tuned_with_the_heads(tmp_path: Path) -> None:
+    from caplens.encoders.backbones import TEXT
+    from caplens.encoders.bert import BertEncoder
+    from caplens.storage import weights
+
+    if weights.find(TEXT) is None:
+        pytest.skip(f"caplens weights fetch {TEXT}")
+    texts = [f"a {color} {thing}" for color in ("red", "green", "black") for thing in ("dog", "car", "tree", "ball")]
+    tower = BertEncoder(weights.require(TEXT))
+    states = [tower.states(np.array([ids]), tower.layers - 1)[0] for ids in tower.tokenize(texts)]
+    final = [tower.states(np.array([ids]))[0].mean(axis=0) for ids in tower.tokenize(texts)]
+    pictures = np.eye(len(texts), dtype=np.float32)
+    features = Features(texts, pictures, np.stack(final), [np.array([row]) for row in range(len(texts))], states)
+    config = replace(CONFIG, epochs=3, tuned_layers=1, rank=2, soft=0.5, captions_per_picture=1)
+    heads, scale = fit({"train": features, "val": features}, config, TrainingRun(tmp_path, {}), nothing)
+    save_heads(heads, tmp_path / "heads.safetensors", "toy", {"edition": "embedded-strong", "scale": scale})
+    read = read_heads(tmp_path / "heads.safetensors")
+    assert (read.edition, read.scale) == ("embedded-strong", scale)
+    tuned = BertEncoder(weights.require(TEXT), read.additions)
+    _, captions = encode(heads, features)
+    for row, ids in enumerate(tuned.tokenize(texts)):
+        mean = tuned.states(np.array([ids]))[0].mean(axis=0)
+        np.testing.assert_allclose(read.text((mean / np.linalg.norm(mean))[None])[0], captions[row], atol=0.02)
+    assert any(np.abs(array).max() > 0 for name, array in (read.additions or {}).items() if name.endswith("up"))

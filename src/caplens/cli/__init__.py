@@ -26,7 +26,8 @@ __all__ = ["build_app", "main"]
 
 # The order in `caplens --help`; a verb file that is not named here stands at the end.
 _DAILY = ("demo", "score", "check", "explain", "compare", "caption")
-ORDER = (*_DAILY, "report", "filter", "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
+_OTHERS = ("report", "filter", "generate", "bench", "train", "weights", "idf", "metrics", "new-metric", "doctor")
+ORDER = (*_DAILY, "serve", "export", *_OTHERS)
 
 INTERRUPTED = 130
 

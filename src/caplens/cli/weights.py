@@ -53,7 +53,7 @@ class Purpose(StrEnum):
     def names(self) -> tuple[str, ...]:
         """Return the weights that it needs."""
         if self is Purpose.check:
-            return PICTURES
+            return (*PICTURES, "clip-vit-b-16-vision")
         demo = (*PICTURES, "meteor", "glove-6b-50d", "coco-captions-2014")
         if self is Purpose.demo:
             return demo

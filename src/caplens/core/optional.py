@@ -70,6 +70,8 @@ PACKAGES = {
         Package("fugashi", "Japanese words", ("languages",)),
         Package("unidic_lite", "Japanese words", ("languages",), distribution="unidic-lite"),
         Package("httpx", "asking language models to judge", ("judge",)),
+        Package("fastapi", "caplens serve", ("serve",)),
+        Package("uvicorn", "caplens serve", ("serve",)),
         Package("open_clip", "CLIP's ResNet backbones", distribution="open_clip_torch"),
         Package("torchmetrics", "caplens.compat.torchmetrics"),
         Package("evaluate", "metrics as modules of Hugging Face evaluate"),

@@ -30,7 +30,8 @@ TOKENS_PER_BATCH = 1024
 class BertEncoder:
     """An encoder with the layout of `BertModel` or `MPNetModel`, read from its folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, additions: Mapping[str, Vectors] | None = None) -> None:
+        """Read a model; `additions` of low rank, such as ``3.query.up`` times ``3.query.down``, change its layers."""
         self.folder = folder
         try:
             config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
@@ -49,7 +50,8 @@ class BertEncoder:
         self._tokenizer = _load_tokenizer(folder, self.longest)
         self.special = frozenset(self.tokenize([""])[0])
         tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
-        self._weights = BertWeights(tensors, kind, scale=(self.width // self.heads) ** -0.5)
+        scale = (self.width // self.heads) ** -0.5
+        self._weights = BertWeights(tensors, kind, scale, additions)
 
     @staticmethod
     def reads(config: Mapping[str, Any]) -> bool:
@@ -74,6 +76,10 @@ class BertEncoder:
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
+
+    def layer_arrays(self, number: int, name: str) -> tuple[Vectors, Vectors]:
+        """Weight (outputs, inputs) and bias of one product or norm of a layer."""
+        return self._weights.part(number, name)
 
     def states(self, ids: Ids, layer: int | None = None) -> Vectors:
         """Hidden states (texts, length, width) after a layer; 0 is the embedding, None the last layer."""
@@ -128,13 +134,21 @@ _NAMES = {
     "down": ("output.dense", "output.dense"),
     "norm2": ("output.LayerNorm", "output.LayerNorm"),
 }
+PRODUCTS = ("query", "key", "value", "out", "up", "down")
 
 
 class BertWeights:
     """The arrays of a model, laid out for row vectors times matrices, layers prepared on first use."""
 
-    def __init__(self, tensors: Mapping[str, NDArray[Any]], kind: str, scale: float) -> None:
+    def __init__(
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        kind: str,
+        scale: float,
+        additions: Mapping[str, Vectors] | None = None,
+    ) -> None:
         self.kind = kind
+        self._additions = additions or {}
         self._arrays: dict[str, Vectors] = {
             name.removeprefix(f"{kind}."): tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"
         }
@@ -163,9 +177,14 @@ class BertWeights:
             self._layers[number] = self._prepare(number)
         return self._layers[number]
 
+    def part(self, number: int, name: str) -> tuple[Vectors, Vectors]:
+        weight, bias = self.pair(f"encoder.layer.{number}.{_NAMES[name][self.kind == 'mpnet']}")
+        if f"{number}.{name}.up" in self._additions:
+            weight = weight + self._additions[f"{number}.{name}.up"] @ self._additions[f"{number}.{name}.down"]
+        return weight, bias
+
     def _prepare(self, number: int) -> dict[str, Vectors]:
-        column = 1 if self.kind == "mpnet" else 0
-        parts = {ours: self.pair(f"encoder.layer.{number}.{names[column]}") for ours, names in _NAMES.items()}
+        parts = {name: self.part(number, name) for name in _NAMES}
         scale = np.float32(self._scale)  # 1/√d goes into the query once instead of into every score
         tensors = {
             "qkv.weight": np.concatenate([parts["query"][0] * scale, parts["key"][0], parts["value"][0]]).T.copy(),

@@ -16,6 +16,7 @@ import numpy as np
 from caplens.core.optional import check
 from caplens.core.types import Vectors
 from caplens.encoders.clip import MEAN, STD
+from caplens.encoders.devices import CPU, Placement
 from caplens.encoders.onnx import session
 from caplens.storage import weights
 from caplens.vision.images import scaled
@@ -33,9 +34,9 @@ PROJECTED, STATES = "image_embeds", "onnx::Gather_1524"
 class ClipVision:
     """The image tower of CLIP ViT-B/16."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Placement = CPU) -> None:
         check("onnxruntime", purpose="CLIP's image tower")
-        self._session = session(weights.require(WEIGHTS, purpose="CLIP's image tower"), in_float=True)
+        self._session = session(weights.require(WEIGHTS, purpose="CLIP's image tower"), in_float=True, place=place)
 
     def pixels(self, image: Image) -> Vectors:
         """Return the whole picture, squeezed to a square: a caption may be about its edge."""

@@ -10,10 +10,10 @@ from caplens.core.optional import check
 from caplens.encoders.base import Encoder
 from caplens.encoders.clip import BACKBONES, RESNETS, load_clip
 from caplens.encoders.devices import Placement, check_device, place_onnx, place_torch
-from caplens.encoders.embedded import load_embedded
+from caplens.encoders.embedded import EDITIONS, load_embedded
 from caplens.storage import weights
 
-CHOICES = ("auto", "embedded", "embedded-int8", *BACKBONES, *RESNETS)
+CHOICES = ("auto", *EDITIONS, "embedded-int8", *BACKBONES, *RESNETS)
 
 
 def load_encoder(
@@ -29,9 +29,9 @@ def load_encoder(
     """An encoder by name.
 
     Args:
-        encoder: ``embedded`` (caplens's own), ``embedded-int8`` (quicker, a little off), a CLIP backbone such as
-            ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP ViT-B/32 where its weights are on this machine (or `source`
-            gives some), else ``embedded``.
+        encoder: ``embedded`` (caplens's own), ``embedded-int8`` (quicker, a little off), ``embedded-strong`` (slower,
+            sees more), a CLIP backbone such as ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP ViT-B/32 where its weights
+            are on this machine (or `source` gives some), else ``embedded``.
         source: weights for the encoder: a path, a name of `caplens weights`, a hub name.
         heads: which of the embedded encoder's shipped projections: ``contrastive``, or ``pac`` for PAC-S.
         allow_pickle: read pickled weight files, with weights_only.
@@ -64,8 +64,9 @@ def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contra
 @functools.lru_cache(maxsize=4)
 def _load(encoder: str, source: str | None, _: str, heads: str, allow_pickle: bool, place: Placement) -> Encoder:
     """The encoder, read again when the content of its weights has changed."""
-    if encoder in ("embedded", "embedded-int8"):
-        return load_embedded(source or heads, int8=encoder.endswith("int8"), place=place)
+    edition = encoder.removesuffix("-int8")
+    if edition in EDITIONS and encoder in CHOICES:
+        return load_embedded(source or heads, edition, int8=encoder != edition, place=place)
     if encoder in BACKBONES or encoder in RESNETS:
         return load_clip(encoder, source, allow_pickle=allow_pickle, place=place)
     raise InputError(f"no encoder is called {encoder!r}", remedy=f"use one of: {', '.join(CHOICES)}")

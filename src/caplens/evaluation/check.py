@@ -21,7 +21,9 @@ from caplens.core.errors import InputError, as_caplens_error
 from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table
+from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.evaluation.belonging import ENCODER, belonging
 from caplens.evaluation.details import apply_verdict_rules, left_out, wrong_words
 from caplens.evaluation.evaluate import score_captions
 from caplens.evaluation.pages import render_page
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 Verdict = Literal["fine", "doubtful", "wrong"]
 VERDICTS: tuple[Verdict, ...] = ("fine", "doubtful", "wrong")
 METRIC = "infometic"
+OF_ALL_ENCODERS = ("allow_urls", "device", "dtype", "batch_size")
+"""Options of the metric that another encoder takes, too."""
 MOST_LEFT_OUT = 3
 """Things left out that a reason names."""
 
@@ -172,26 +176,28 @@ class CheckReport(Tabular):
 
 @dataclass(frozen=True)
 class Calibration:
-    """How a caption's InfoMetIC numbers become the probability that it is about another picture.
+    """How evidence becomes the probability that a text is about another picture.
 
-    Fitted and measured by tools/calibrate_check.py on photos that no model was trained on.
+    There are two: over the strong encoder (`belonging.Background.evidence`) where its weights are here, else over
+    InfoMetIC's numbers (`evidence`). Both were fitted and measured by tools/calibrate_check.py on photos that no model
+    was trained on.
     """
 
     weights: tuple[float, ...]
-    """For each feature of `evidence`, then the constant."""
+    """For each feature of the evidence, then the constant."""
     wrong_from: float
     doubtful_from: float
     measured_with: str
-    """The InfoMetIC weights it holds for."""
+    """The weights it holds for."""
     rates: dict[str, float] = field(default_factory=dict)
     """How often each verdict on a picture was right, on other photos than it was fitted on."""
 
     @classmethod
     @functools.cache
-    def load(cls) -> Calibration:
-        """Return the shipped one."""
+    def load(cls, over: str = METRIC) -> Calibration:
+        """Return the shipped one over InfoMetIC or over the strong encoder."""
         path = Path(str(files("caplens") / "storage" / "shipped" / "check-calibration.json"))
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))[over]
         return cls(
             weights=tuple(content["weights"]),
             wrong_from=float(content["wrong_from"]),
@@ -200,11 +206,8 @@ class Calibration:
             rates=dict(content["rates"]),
         )
 
-    def probability(self, details: Details) -> float | None:
+    def probability(self, features: Sequence[float]) -> float:
         """Return how probable it is that the caption was written for another picture."""
-        features = evidence(details)
-        if features is None:
-            return None
         logit = float(np.dot(self.weights[:-1], features) + self.weights[-1])
         return round(1 / (1 + math.exp(-min(max(logit, -60.0), 60.0))), 4)
 
@@ -247,12 +250,16 @@ def check(
     if not len(captions):
         raise InputError("there is no text to check", where=captions.source)
     notes: list[str] = []
-    report = _look(captions, notes, progress, options) if captions.images is not None else None
+    work = Workspace(captions, progress, quiet=True)  # what a metric would say of the whole set stands in the rows
+    report = _look(work, notes, options) if captions.images is not None else None
     result = None if report is None else report[METRIC]
     if captions.images is None:
         notes.append("no pictures were given, so only the texts themselves were checked: add --images DIR")
     pictures = _pictures_by_text(captions)
-    calibration = Calibration.load()
+    calibration, strong = Calibration.load(), None
+    if report is not None:
+        strong = _look_again(work, notes, options)
+        calibration = calibration if strong is None else Calibration.load(ENCODER)
     drawn: dict[int, Details] = {}
     rows = []
     for row, text in enumerate(captions.candidates):
@@ -270,7 +277,8 @@ def check(
                 findings.append(Finding("language", "not in English, so its words were not judged", "doubtful"))
             elif result is not None:
                 try:
-                    seen, probability = _by_picture(result, row, calibration, drawn)
+                    again = None if strong is None else strong[row]
+                    seen, probability = _by_picture(result, row, again, calibration, drawn)
                 except Exception as error:  # the other texts are not lost
                     message = f"its picture was not looked at: {as_caplens_error(error)}"
                     seen = [Finding("no-picture", message, "doubtful")]
@@ -281,26 +289,36 @@ def check(
     return CheckReport(tuple(rows), captions, calibration, tuple(notes), drawn, signature, looked_at)
 
 
-def _look(captions: CaptionSet, notes: list[str], progress: Progress, options: dict[str, Any]) -> Report | None:
+def _look(work: Workspace, notes: list[str], options: dict[str, Any]) -> Report | None:
     """Score the texts against their pictures; where that cannot be done, say why and go on without."""
-    try:  # quietly: what a metric would say of the whole set stands in the rows
-        return score_captions(Workspace(captions, progress, quiet=True), [METRIC], options)
+    try:
+        return score_captions(work, [METRIC], options)
     except Exception as error:
         notes.append(f"the pictures were not looked at: {as_caplens_error(error)}")
         return None
 
 
+def _look_again(work: Workspace, notes: list[str], options: dict[str, Any]) -> Floats | None:
+    """Return what the strong encoder sees, or None where its weights are not here."""
+    try:
+        return belonging(work, **{name: value for name, value in options.items() if name in OF_ALL_ENCODERS})
+    except Exception as error:
+        notes.append(f"verdicts would be surer with the encoder {ENCODER}: {as_caplens_error(error)}")
+        return None
+
+
 def _by_picture(
-    result: Result, row: int, calibration: Calibration, drawn: dict[int, Details]
+    result: Result, row: int, again: Floats | None, calibration: Calibration, drawn: dict[int, Details]
 ) -> tuple[list[Finding], float | None]:
     if row in result.failures:
         return [Finding("no-picture", f"its picture was not looked at: {result.failures[row]}", "doubtful")], None
     raw = result.explained(row)
-    probability = calibration.probability(raw)
+    features = evidence(raw)
     details = drawn[row] = apply_verdict_rules(raw)
-    if probability is None:
+    if features is None:
         message = "no word of it says something that a picture could show"
         return [Finding("no-content", message, "doubtful")], None
+    probability = calibration.probability(features if again is None else again.tolist())
     red, missing = wrong_words(details), left_out(details)[:MOST_LEFT_OUT]
     findings = []
     if probability >= calibration.doubtful_from:

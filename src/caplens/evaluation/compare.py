@@ -254,23 +254,36 @@ def compare(
         raise InputError(f"{len(systems)} system to compare", remedy="give at least two; the first is the baseline")
     if resamples is not None:
         check_draws("resamples", resamples, least=1)
-    pairs = len(systems) * (len(systems) - 1) // 2
-    draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     aligned = _same_rows(systems, references, images, videos)
     options |= language_option(options.get("language"), aligned.values())
     if metrics is None:  # what every system comes with
         sets = list(aligned.values())
         metrics = [name for name in default_metrics(sets[0]) if all(find_metric(name).takes(each) for each in sets)]
     reports = {
-        name: _by_picture(evaluate(captions, metrics=metrics, progress=progress, **options))
+        name: by_picture(evaluate(captions, metrics=metrics, progress=progress, **options))
         for name, captions in aligned.items()
     }
+    return compare_reports(reports, resamples=resamples, seed=seed, progress=progress)
+
+
+def compare_reports(
+    reports: Mapping[str, Report],
+    *,
+    resamples: int | None = None,
+    seed: int = 12345,
+    progress: Progress = silent,
+) -> Comparison:
+    """Rank systems that are scored already, on the same ids in the same order, and test every pair."""
+    pairs = len(reports) * (len(reports) - 1) // 2
+    draws = _Draws(resamples or DRAWS, resamples or max(DRAWS, DRAWS_PER_PAIR * pairs), seed)
     errors = {name: reason for report in reports.values() for name, reason in report.errors.items()}
-    ids = next(iter(reports.values())).captions.ids
+    first, *others = reports.values()
+    ids = first.captions.ids
     compared: dict[str, MetricComparison] = {}
     failure: CaplensError | None = None
-    for name in next(iter(reports.values())).results:
-        if name not in errors:
+    for number, name in enumerate(first.results):
+        progress("comparing", number, len(first.results))
+        if name not in errors and all(name in report.results for report in others):
             results = {system: report[name] for system, report in reports.items()}
             try:
                 compared[name] = _compare_one(results, ids, draws)
@@ -279,7 +292,7 @@ def compare(
                 errors[name] = str(failure)
     if failure is not None and not compared:
         raise failure
-    return Comparison(tuple(systems), len(ids), draws.bootstrap, draws.permutations, seed, compared, errors, reports)
+    return Comparison(tuple(reports), len(ids), draws.bootstrap, draws.permutations, seed, compared, errors, reports)
 
 
 @dataclass(frozen=True)
@@ -324,7 +337,8 @@ def _same_rows(
     return sets
 
 
-def _by_picture(report: Report) -> Report:
+def by_picture(report: Report) -> Report:
+    """Return a report with one row per picture, which has the mean of its captions; as it is where it has one each."""
     return report if report.captions.groups is None else report.per_picture("mean")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caplens.core.captions import CaptionSet
+from caplens.core.captions import CaptionSet, media_name
 from caplens.core.errors import CaplensWarning, InputError, MissingData, as_caplens_error
 from caplens.core.optional import require
 from caplens.core.plain_json import json_pieces
@@ -196,12 +196,18 @@ class Report(Plottable):
         return {
             "captions": len(self.captions),
             "ids": self.captions.ids,
+            **_columns(self.captions),
             "metrics": {
                 result.name: {
+                    "label": result.metric.label,
+                    "shown_as_percent": result.metric.shown_as_percent,
+                    "higher_is_better": result.metric.higher_is_better,
+                    "options": result.metric.plain_options(),
                     "score": _plain(result.score),
                     "interval": list(intervals[result.name]) if result.name in intervals else None,
                     "signature": result.signature,
                     "scores": [_plain(score) for score in result.scores.tolist()],
+                    **_statistics(result),
                     "notes": list(result.notes),
                     "failures": {self.captions.ids[row]: reason for row, reason in result.failures.items()},
                     **({"details": result.details} if result.details is not None else {}),
@@ -249,6 +255,27 @@ class Report(Plottable):
 
 def _plain(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _columns(captions: CaptionSet) -> dict[str, Any]:
+    """What was judged, so that a report can be read again and looked at."""
+    media = {"images": captions.images, "videos": captions.videos}
+    return {
+        "candidates": captions.candidates,
+        **({} if captions.references is None else {"references": captions.references}),
+        **{
+            name: [None if entry is None else media_name(entry) for entry in column]
+            for name, column in media.items()
+            if column is not None
+        },
+    }
+
+
+def _statistics(result: Result) -> dict[str, Any]:
+    """What the score of the set is made of, where that is not the mean of the scores: for comparing reports later."""
+    if np.array_equal(result.statistics, result.scores[:, None], equal_nan=True):
+        return {}
+    return {"statistics": [[_plain(value) for value in row] for row in result.statistics.tolist()]}
 
 
 def show_count(result: Result) -> str:

@@ -144,7 +144,9 @@ class VisualMetric(Metric):
     @property
     def label(self) -> str:
         """The paper's metric runs over CLIP; over another encoder, its numbers are others."""
-        return f"{self.name} over embedded" if self.get_encoder().name.startswith("embedded") else self.name
+        name = self.get_encoder().name
+        edition = next((known for known in ("embedded-strong", "embedded") if name.startswith(known)), None)
+        return f"{self.name} over {edition}" if edition else self.name
 
     def language_note(self, captions: CaptionSet) -> str | None:
         return super().language_note(captions) if self.get_encoder().english_only else None

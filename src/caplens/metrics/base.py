@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
 from caplens.core.errors import MetricNote, MissingData
+from caplens.core.progress import Progress, silent
 from caplens.core.signature import Signature
 from caplens.core.sums import exact_sums
 from caplens.core.types import Floats
@@ -105,8 +107,11 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
-    def whole_set(self) -> str:
-        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one."""
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
+        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one.
+
+        Without captions, only what holds for any.
+        """
         return ""
 
     @property
@@ -143,6 +148,10 @@ class Metric(ABC):
         model, `metric.identity()` of a metric it builds on. Options need not be named.
         """
         return {}
+
+    def shared_files(self, progress: Progress = silent) -> tuple[Path, ...]:
+        """Return large files that it reads through `storage.sealed.shared_copy`: workers on one machine share them."""
+        return ()
 
     def identity(self) -> Identity:
         """Return what results are kept under: name, code, every option, every resource.
@@ -227,6 +236,15 @@ class Metric(ABC):
     def options(cls) -> frozenset[str]:
         """Names of the keyword arguments this metric takes."""
         return frozenset(cls.option_defaults())
+
+    def plain_options(self) -> dict[str, bool | int | float | str | None]:
+        """Return those of its options that json can hold: the score of a set may depend on them."""
+        values = {option: getattr(self, option, None) for option in sorted(self.options())}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is None or isinstance(value, bool | int | float | str)
+        }
 
 
 def _finite_rows(statistics: Statistics, captions: int) -> tuple[Floats, Mapping[int, str]]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 from caplens.core.types import Floats, Vectors, narrow_unit
 from caplens.core.workspace import Workspace
@@ -75,7 +76,7 @@ class BertScore(Metric):
             ("part", self.part),
         )
 
-    def whole_set(self) -> str:
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
         return "with idf=true, tokens are counted over all references" if self.idf else ""
 
     def resources(self) -> Resources:

@@ -165,7 +165,7 @@ def in_joint_space(sentences: Floats) -> Floats:
 def _text_head() -> Head:
     from caplens.encoders.embedded import heads_path, read_heads
 
-    return read_heads(heads_path(HEADS))[1]
+    return read_heads(heads_path(HEADS)).text
 
 
 def picture_fit(work: Workspace) -> Floats:
@@ -179,11 +179,16 @@ def picture_fit(work: Workspace) -> Floats:
 
 def picture_identity() -> Identity:
     """What the cosine with the picture depends on; not on the encoder itself, which may not be on this machine."""
-    from caplens.encoders.embedded import BACKBONES, EmbeddedEncoder, heads_path
+    from caplens.encoders.backbones import SmallBackbones
+    from caplens.encoders.embedded import EmbeddedEncoder, heads_path
 
-    models = [weights.model_digest(name) for name in (*BACKBONES, ENCODER)]
+    models = [weights.model_digest(name) for name in (*SmallBackbones.pictures, ENCODER)]
     return Identity.of(
-        {"models": models, "heads": content_digest(heads_path(HEADS)), "code": [picture_fit, EmbeddedEncoder]}
+        {
+            "models": models,
+            "heads": content_digest(heads_path(HEADS)),
+            "code": [picture_fit, EmbeddedEncoder, SmallBackbones],
+        }
     )
 
 

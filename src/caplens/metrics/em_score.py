@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
@@ -200,7 +201,7 @@ class EmbeddingMatching(VisualMetric):
         self.frames = options.readable("frames", frames, Sampling.parse, "all, every-K or uniform-N")
         self.idf = options.choice("idf", idf, ("auto", "references", "candidates", "none"))
 
-    def whole_set(self) -> str:
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
         return "" if self.idf == "none" else "words are weighed by idf over all captions (idf=none does without)"
 
     def resources(self) -> Resources:

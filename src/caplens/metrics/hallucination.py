@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from caplens.core.details import AnyDetails, Details, Status, Word
 from caplens.core.types import Floats, Vectors
@@ -104,6 +103,8 @@ def match_objects(likeness: Floats, there: Sequence[str]) -> list[Support]:
     >>> match_objects(np.array([[1.0, 0.9], [0.8, 0.1], [0.5, 0.4]]), ["dog", "wolf"])
     [Support(score=0.9, match='wolf'), Support(score=0.8, match='dog'), Support(score=0.0, match='')]
     """
+    from scipy.optimize import linear_sum_assignment  # 23 MB, and this file is imported with every other metric
+
     supports = [Support(0.0, "")] * len(likeness)
     rows, columns = linear_sum_assignment(likeness, maximize=True)
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):

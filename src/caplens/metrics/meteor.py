@@ -31,6 +31,7 @@ from caplens.metrics.base import Metric, Resources, Statistics, reference_counts
 from caplens.native._kernels import Meteor as Kernel
 from caplens.native._kernels import meteor_normalize
 from caplens.storage import weights
+from caplens.storage.sealed import shared_copy
 from caplens.text import meteor_data, ptb
 from caplens.text.meteor_data import FUNCTION_WORDS, Indexes
 from caplens.text.ngrams import Tokenizer, tokenizer_name
@@ -109,6 +110,10 @@ class Meteor(Metric):
             "synonyms": published if fetched or built.synonyms else "absent",
             "paraphrases": published if fetched or built.paraphrases else "absent",
         }
+
+    def shared_files(self, progress: Progress = silent) -> tuple[Path, ...]:
+        indexes = self.indexes(progress)
+        return tuple(path for path in (indexes.synonyms, indexes.paraphrases) if path is not None)
 
     def _own_folder(self) -> Path | None:
         """The folder of data that the user named."""
@@ -232,10 +237,13 @@ class Language:
     stems: dict[str, str] | None = None
 
     def aligner(self) -> Kernel:
-        """Mapping the indexes takes a fraction of a millisecond, so nothing is kept between calls."""
+        """The kernel; it keeps the indexes that were read last, so nothing is kept here."""
         if self.stems is not None:
             return Kernel([], None, None, self.stems, UNIVERSAL)
-        return Kernel(FUNCTION_WORDS, self.indexes.synonyms, self.indexes.paraphrases)
+        synonyms, paraphrases = (
+            path and shared_copy(path) for path in (self.indexes.synonyms, self.indexes.paraphrases)
+        )
+        return Kernel(FUNCTION_WORDS, synonyms, paraphrases)
 
 
 def _has(indexes: Indexes, module: str) -> bool:

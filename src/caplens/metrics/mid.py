@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
@@ -46,7 +47,7 @@ class MutualInformationDivergence(VisualMetric):
             ("prompt", repr(self.get_encoder().prompt.strip())),
         )
 
-    def whole_set(self) -> str:
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
         return "its Gaussians are fitted to all pictures and references"
 
     def statistics(self, work: Workspace) -> Statistics:

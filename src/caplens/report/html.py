@@ -166,7 +166,7 @@ def _details(details: Sequence[AnyDetails], order: list[int], position: dict[int
     kept: dict[str, Any] = {}
     left = DETAILS_BUDGET // sources
     for row in dict.fromkeys(order):
-        entry = _readable(details, row)
+        entry = readable_details(details, row)
         if entry:
             size = len(json_text(entry))
             if size > ENTRY_BUDGET:
@@ -178,7 +178,8 @@ def _details(details: Sequence[AnyDetails], order: list[int], position: dict[int
     return {"details": kept, "cut": False}
 
 
-def _readable(details: Sequence[AnyDetails], row: int) -> Details:
+def readable_details(details: Sequence[AnyDetails], row: int) -> Details:
+    """What a metric says about one caption, for readers; a note where it cannot be drawn."""
     try:
         entry = apply_verdict_rules(read_details(details[row]))
         json_text(entry)  # may fail for what a plug-in put there

@@ -7,7 +7,7 @@ import io
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from caplens.core.captions import CaptionSet
+from caplens.core.captions import CaptionSet, Media
 from caplens.vision.pictures import PictureReader
 from caplens.vision.video import Sampling, frames
 
@@ -49,16 +49,26 @@ def _picture(captions: CaptionSet, row: int, reader: PictureReader) -> Image | N
     try:
         if image is not None:
             return reader.open(image)
-        shown = [] if video is None else list(frames(video, Sampling.parse("uniform-3")))
-        return shown[len(shown) // 2] if shown else None
+        return None if video is None else middle_frame(video)
     except Exception:  # the report has the reason; a page does without the picture
         return None
 
 
 def thumbnail(picture: Image, width: int) -> str:
     """A copy at most `width` pixels wide and high as a data address."""
+    return "data:image/jpeg;base64," + base64.b64encode(small_jpeg(picture, width)).decode("ascii")
+
+
+def small_jpeg(picture: Image, width: int) -> bytes:
+    """A copy at most `width` pixels wide and high as the bytes of a JPEG."""
     small = picture.copy()
     small.thumbnail((width, width))
     stored = io.BytesIO()
     small.save(stored, "JPEG", quality=80, optimize=True)
-    return "data:image/jpeg;base64," + base64.b64encode(stored.getvalue()).decode("ascii")
+    return stored.getvalue()
+
+
+def middle_frame(video: Media) -> Image | None:
+    """The frame in the middle of a video; None if it has none."""
+    shown = list(frames(video, Sampling.parse("uniform-3")))
+    return shown[len(shown) // 2] if shown else None

@@ -11,11 +11,22 @@ from torch.nn import functional
 from caplens.core.types import Vectors, unit
 
 
-def symmetric_loss(pictures: Tensor, captions: Tensor, scale: Tensor | float) -> Tensor:
-    """Return InfoNCE in both directions (PAC-S eq. 2): row i of one side belongs to row i of the other."""
+def symmetric_loss(
+    pictures: Tensor, captions: Tensor, scale: Tensor | float, soft: tuple[float, Tensor] | None = None
+) -> Tensor:
+    """Return InfoNCE in both directions (PAC-S eq. 2): row i of one side belongs to row i of the other.
+
+    With `soft`, that share of the targets follows a softmax over how near pictures (rows) and captions (columns) are.
+    """
     logits = scale * functional.normalize(pictures, dim=-1) @ functional.normalize(captions, dim=-1).T
-    truth = torch.arange(len(logits))
-    return functional.cross_entropy(logits, truth) + functional.cross_entropy(logits.T, truth)
+    if soft is None:
+        truth = torch.arange(len(logits), device=logits.device)
+        return functional.cross_entropy(logits, truth) + functional.cross_entropy(logits.T, truth)
+    share, nearness = soft
+    truth = torch.eye(len(logits), dtype=logits.dtype, device=logits.device)
+    by_picture = torch.lerp(truth, functional.softmax(nearness, dim=1), share)
+    by_caption = torch.lerp(truth, functional.softmax(nearness.T, dim=1), share)
+    return functional.cross_entropy(logits, by_picture) + functional.cross_entropy(logits.T, by_caption)
 
 
 class TrainableHead(nn.Module):

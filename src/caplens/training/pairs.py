@@ -25,6 +25,8 @@ from caplens.vision.images import open_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from caplens.encoders.backbones import Backbones
+
 PICTURES_PER_FILE = 256
 PICTURES_AT_ONCE = 4
 
@@ -145,6 +147,26 @@ def picture_features(
         parts.append(kept["features"].astype(np.float32))
     progress("features of pictures", len(names), len(names))
     return np.concatenate(parts)
+
+
+def caption_states(
+    towers: Backbones, texts: Sequence[str], tuned_layers: int, path: Path, progress: Progress = silent
+) -> dict[str, Vectors]:
+    """Return the token states of distinct captions below the layers that are tuned, kept in `path`."""
+    distinct = sorted(set(texts))
+    layer = towers.bert.layers - tuned_layers
+
+    def compute() -> Arrays:
+        states: list[Vectors] = []
+        for start in range(0, len(distinct), 1024):
+            ids = [towers.tokenize(text)[0] for text in distinct[start : start + 1024]]
+            states += [found.astype(np.float16) for found in towers.text_states(ids, layer)]
+            progress("states of captions", len(states), len(distinct))
+        return {"states": np.concatenate(states), "lengths": np.array([len(found) for found in states])}
+
+    kept = kept_features(path, Identity.of([towers.tower_identity, layer, distinct]), compute)
+    ends = np.cumsum(kept["lengths"])[:-1]
+    return dict(zip(distinct, np.split(kept["states"], ends), strict=True))
 
 
 def caption_features(
