@@ -41,7 +41,7 @@ def test_a_long_caption_has_the_mean_of_its_sentences(name: str, images: list[st
     encoder = random_encoder(3)
     one = dict.fromkeys(SENTENCES, images[0])
     references = [["the cat", "dog on dog"]]
-    kept = {"encoder": encoder, "prompt": "a "}
+    kept: dict[str, Any] = {"encoder": encoder, "prompt": "a "}
     needs = references if name.startswith("ref") else None
     whole = scored(name, [LONG], needs, images=images[:1], **kept)
     plain = name.removeprefix("ref-")
@@ -56,8 +56,7 @@ def test_a_long_caption_has_the_mean_of_its_sentences(name: str, images: list[st
 
 def nearest(encoder: Any, sentence: str, references: list[str]) -> float:
     own, *others = encoder.encode_texts([f"a {text}" for text in (sentence, *references)]).astype(float)
-    cosines = [own @ other / np.linalg.norm(own) / np.linalg.norm(other) for other in others]
-    return max(0.0, *cosines)
+    return max(0.0, *(float(own @ other / np.linalg.norm(own) / np.linalg.norm(other)) for other in others))
 
 
 @pytest.mark.parametrize("name", ["clip-s", "ref-clip-s"])

@@ -130,7 +130,7 @@ def test_other_languages_score_as_in_the_jar(language: str, tmp_path: Path) -> N
         lines = "\n".join(pair[column] for pair in INFLECTED)
         (tmp_path / name).write_text(f"{lines}\n", encoding="utf-8")
     code = {"sv": "se", "und": "other"}.get(language, language)
-    jar = ["java", "-Dfile.encoding=UTF-8", "-jar", str(JAR_PATH), tmp_path / "captions", tmp_path / "references"]
+    jar = ["java", "-Dfile.encoding=UTF-8", "-jar", str(JAR_PATH), f"{tmp_path}/captions", f"{tmp_path}/references"]
     printed = subprocess.run([*jar, "-l", code], capture_output=True, text=True, check=True, encoding="utf-8").stdout
     theirs = [float(line.split("\t")[1]) for line in printed.splitlines() if line.startswith("Segment")]
     made = meteor([text for text, _ in INFLECTED], [[other] for _, other in INFLECTED], language=language)

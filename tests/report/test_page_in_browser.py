@@ -12,6 +12,8 @@ from PIL import Image
 from tests.toys import Blind, Overlap, Picky
 
 import caplens
+from caplens.core.workspace import Workspace
+from caplens.metrics.base import Statistics
 
 pytestmark = pytest.mark.browser
 
@@ -205,4 +207,28 @@ def test_an_empty_report_opens_without_errors(browser: Any, tmp_path: Path) -> N
     caplens.evaluate([], [], metrics=[Picky()]).to_html(tmp_path / "none.html")
     browser.get((tmp_path / "none.html").as_uri())
     assert "0 captions" in find(browser, ".facts").text
+    assert browser.get_log("browser") == []
+
+
+class Sentences(Picky):
+    """Finds the second sentence wrong."""
+
+    name = "toy-sentences"
+
+    def statistics(self, work: Workspace) -> Statistics:
+        kinds = ("right", "wrong")
+        made = [{"text": f"<{kind}> one.", "status": kind, "score": 0.25} for kind in kinds]
+        return Statistics(super().statistics(work).rows, details=[{"sentences": made}] * len(work.captions))
+
+
+def test_wrong_sentences_are_marked(browser: Any, tmp_path: Path) -> None:
+    caplens.evaluate({"a": "a cat"}, metrics=[Sentences()]).to_html(tmp_path / "page.html")
+    browser.get((tmp_path / "page.html").as_uri())
+    browser.execute_script("document.querySelector('#list details').open = true")
+    browser.implicitly_wait(5)
+    find(browser, "#list .sentences li")
+    browser.implicitly_wait(0)
+    marked = "return [...document.querySelectorAll('#list .sentences span')].map(n => [n.textContent, n.className])"
+    found = browser.execute_script(marked)
+    assert found == [["<right> one.", "is-right"], ["<wrong> one.", "is-wrong"]]
     assert browser.get_log("browser") == []

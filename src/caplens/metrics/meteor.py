@@ -134,7 +134,7 @@ class Meteor(Metric):
             used = [module for module in MODULES if _has(language.indexes, module)]
         else:
             language = Language(Indexes(None, None), self.stems(chain(captions, *prepared)))
-            used = ["exact", *(["stem"] if self.language in STEMMERS else [])]
+            used = [*MODULES[: 2 if self.language in STEMMERS else 1]]
         kernel = language.aligner()
         rows, best, long_captions = kernel.score(captions, prepared)
         facts = {"modules": ",".join(used), **_data_fact(kernel), "references": reference_counts(references)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caplens.core.types import Floats, Vectors, narrow_unit
 
-MOST = 64
+MOST = 32
 """Parts of a text that are read."""
 _ABBREVIATIONS = frozenset(
     {"mr.", "mrs.", "ms.", "dr.", "st.", "mt.", "prof.", "sr.", "jr.", "vs.", "approx.", "e.g.", "i.e.", "ft.", "fig."}
