@@ -19,7 +19,7 @@ from caplens.server.settings import Settings
 pytestmark = pytest.mark.browser
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 TOKEN = "a-token-of-twenty-four-ch"
 
 
