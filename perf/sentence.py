@@ -11,6 +11,7 @@ import time
 import numpy as np
 import torch
 from perf.coco import captions
+from perf.measure import show
 from transformers import AutoModel, AutoTokenizer
 
 from caplens.encoders.bert import BertEncoder
@@ -46,8 +47,8 @@ def main(count: int) -> None:
     for rows, ids in encoder.batches(encoder.tokenize(texts)):
         ours[rows] = encoder.states(ids).mean(axis=1)
     end = time.process_time()
-    print(f"{len(texts)} texts: torch {middle - start:.2f} s, caplens {end - middle:.2f} s (numpy, no torch)")
-    print(f"ratio {(middle - start) / (end - middle):.2f}, largest difference {np.abs(ours - theirs).max():.1e}")
+    show(f"{len(texts)} texts, numpy against torch", middle - start, end - middle, 1.0)
+    print(f"largest difference {np.abs(ours - theirs).max():.1e}")
 
 
 if __name__ == "__main__":

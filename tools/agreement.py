@@ -32,8 +32,8 @@ from caplens.storage.atomic import write_atomically
 # From the sets that most papers report to the special ones.
 ORDER = (
     "flickr8k-expert", "flickr8k-cf", "composite", "thumb", "pascal-50s-consensus", "pascal-50s-pairs", "abstract-50s",
-    "msvd-eval", "foil", "distraction", "pracegover", "curve-abstract-50s", "curve-pascal-50s", "retrieval-flickr8k",
-    "coco-systems",
+    "msvd-eval", "foil", "hat", "nocaps-foil", "distraction", "pracegover", "curve-abstract-50s", "curve-pascal-50s",
+    "retrieval-flickr8k", "coco-systems",
 )  # fmt: skip
 RESAMPLES = 500
 PERMUTATIONS = 500
@@ -51,6 +51,8 @@ PURPOSES = (
     ("say which of two captions people prefer", "Pascal-50S, consensus labels", "references"),
     ("the same with one reference", "Pascal-50S by number of references", "references"),
     ("notice one wrong noun", "FOIL", "references"),
+    ("find the captions of machines that name what is not there", "HAT", "references"),
+    ("judge detailed captions, with a detailed reference", "LongCap-Arena", "references"),
     ("judge captions in Portuguese", "#PraCegoVer triplets", "references"),
     ("judge captions of videos, with references", "MSVD-Eval", "references"),
 )
@@ -182,11 +184,17 @@ def _standing(row: Measurement) -> Standing:
     )
 
 
+def _needs(name: str) -> frozenset[str]:
+    """What a metric asks for; one that asks for nothing by itself is asked for with references."""
+    metric = known_metrics()[name]
+    return metric.needs or metric.optional_inputs & {"references"}
+
+
 def purposes(figures: dict[str, list[Standing]]) -> str:
     """Which metric for which purpose: the best cluster of the set that is nearest to it, best first."""
     body = []
     for purpose, title, given in PURPOSES:
-        rows = [row for row in figures.get(title, ()) if known_metrics()[row.metric].needs == {given}]
+        rows = [row for row in figures.get(title, ()) if _needs(row.metric) == {given}]
         if not rows:
             continue
         best = [row for row in rows if row.cluster == rows[0].cluster]

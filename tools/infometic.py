@@ -36,8 +36,8 @@ from caplens.encoders.embedder import Embedder
 from caplens.encoders.load import load_encoder
 from caplens.evaluation.resampling import p_value
 from caplens.metrics.info_clip import score_bare_pair
+from caplens.metrics.infometic.explained import LEAST_ALPHA
 from caplens.metrics.infometic.inference import PairScores, load_model, token_table, tokenize_words
-from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage.atomic import write_atomically
 from caplens.text.words import tag_words

@@ -16,14 +16,17 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import caplens
 from caplens.bench.custom_ratings import OwnRatings
 from caplens.bench.data import DataFolders
+from caplens.core.captions import BinarySource
 from caplens.core.errors import CaplensError, InputError
 from caplens.readers import ReadLimits, page_images, read, read_references
+from caplens.readers.parquet_footer import column_values
 
 SPARSE_BYTES = 200_000_000_000
 
@@ -340,11 +343,18 @@ def test_repeated_columns_and_members_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "a.tar")
 
 
-def test_a_parquet_file_whose_statistics_are_damaged_ends_no_process(tmp_path: Path) -> None:
+def parquet_table(kind: str) -> Any:
     pyarrow = pytest.importorskip("pyarrow")
+    columns = {"id": ["1", "2"], "caption": ["a", "b"]}
+    nested = {"references": [["a", "b"], ["c"]], "image": [{"bytes": b"x", "path": "x.jpg"}, None]}
+    return pyarrow.table(columns | nested if kind == "lists" else columns)
+
+
+@pytest.mark.parametrize("kind", ["texts", "lists"])
+def test_a_parquet_file_whose_statistics_are_damaged_ends_no_process(kind: str, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
-    parquet.write_table(pyarrow.table({"id": ["1", "2"], "caption": ["a", "b"]}), path)
+    parquet.write_table(parquet_table(kind), path)
     footer = int.from_bytes(path.read_bytes()[-8:-4], "little") + 8
     code = (
         "import sys\nfrom pathlib import Path\nfrom caplens.core.errors import CaplensError\n"
@@ -356,6 +366,30 @@ def test_a_parquet_file_whose_statistics_are_damaged_ends_no_process(tmp_path: P
     )
     done = subprocess.run([sys.executable, "-c", code, str(path), str(footer)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-500:]
+
+
+def test_values_of_parquet_columns_are_those_that_pyarrow_counts(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    for options in ({}, {"row_group_size": 1, "write_page_index": True}, {"use_dictionary": False}):
+        parquet.write_table(parquet_table("lists"), path, **options)
+        metadata = parquet.read_metadata(path)
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        expected = [[group.column(place).num_values for place in range(metadata.num_columns)] for group in groups]
+        assert column_values(str(path), metadata, "a.parquet") == expected
+
+
+def test_a_damaged_picture_in_a_parquet_file_is_a_message(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(parquet_table("lists"), path, compression="none", use_dictionary=False)
+    images = read(path).images
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"\x01\0\0\0x", b"\xff\xff\0\0x"))  # the picture's length
+    assert images is not None
+    assert isinstance(images[0], BinarySource)
+    with pytest.raises(InputError, match=r"a\.parquet, row 1.*not parquet"):
+        images[0].open()
 
 
 # --- pages ---

@@ -172,3 +172,17 @@ def test_several_captions_per_picture(run: Run, tmp_path: Path) -> None:
     assert json.loads(chosen.stdout)["several"]["chosen_by"] == "length"
     compared = run("compare", path, path, "-m", "rouge-l", "--several")
     assert "2 pictures, each with the mean of its captions" in compared.stdout
+
+
+def test_the_language_is_found_or_named(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("sacrebleu")
+    path = tmp_path / "captions.jsonl"
+    path.write_text('{"id": 1, "caption": "一只黑色的狗在跑", "references": ["一只白色的狗在跑"]}\n', encoding="utf-8")
+    found = run("score", path, "-m", "bleu-1", "--language", "auto", "--signatures")
+    assert "tokenizer:zh@sacrebleu-" in found.stdout
+    assert "the captions look like zh" in found.stderr
+    named = run("score", path, "-m", "bleu-1", "--language", "pt", "--signatures")
+    assert "tokenizer:ptb|" in named.stdout
+    assert "without spaces between words" in named.stderr
+    wrong = run("score", path, "-m", "bleu-1", "--language", "chinese")
+    assert (wrong.code, "two or three letters" in wrong.stderr) == (2, True)

@@ -71,7 +71,7 @@ def test_a_long_text_keeps_its_end_token(encoder: ClipEncoder) -> None:
     assert cut
     assert len(ids) == encoder.context_length
     assert ids[-1] == VOCABULARY[END]
-    assert encoder.truncated(["cat", "cat " * 100, "cat " * 18]) == 1
+    assert [encoder.fits(text) for text in ("cat", "cat " * 19, "cat " * 18)] == [True, False, True]
 
 
 def test_the_published_vocabulary_numbers_known_words() -> None:

@@ -131,7 +131,7 @@ def test_text_batches_and_order_do_not_matter(encoder: EmbeddedEncoder, monkeypa
     tokens = encoder.encode_tokens(texts)
     np.testing.assert_allclose([one.whole for one in tokens], whole, atol=1e-4)
     assert [len(one.vectors) for one in tokens] == [len(one.ids) for one in tokens]
-    assert encoder.truncated(["word " * 400, "a dog"]) == 1
+    assert [encoder.fits(text) for text in ("word " * 400, "word " * 250, "a dog")] == [False, True, True]
 
 
 # Ten photos of scikit-image, each with a caption; the encoder never saw any of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import re
 import shutil
 import subprocess
 import warnings
@@ -18,10 +19,10 @@ import numpy as np
 import pytest
 
 from caplens import evaluate
-from caplens.core.errors import CaplensWarning, InputError
+from caplens.core.errors import CaplensWarning, InputError, MissingData
 from caplens.core.progress import silent
 from caplens.metrics.base import Result
-from caplens.metrics.meteor import Meteor, prepare
+from caplens.metrics.meteor import STEMMERS, Meteor, prepare
 from caplens.storage import weights
 from caplens.text import meteor_data
 from caplens.text.meteor_data import FUNCTION_WORDS, JAR, TABLE
@@ -102,6 +103,70 @@ def test_a_dictionary_of_words_is_stemmed_as_in_the_jar() -> None:
         check=True,
     ).stdout.splitlines()
     assert [english_stem(word) for word in words] == stems
+
+
+INFLECTED = [
+    ("dois homens sentados no banco do parque", "um homem senta em um banco no parque"),
+    ("uma reprodução da produção das soluções", "reproduções e produções de uma solução"),
+    ("la donna cammina sulla spiaggia con i cani", "una donna camminava sulle spiagge con un cane"),
+    ("twee honden lopen over het strand", "een hond loopt op stranden"),
+    ("to hunde løber på stranden", "en hund løb over strandene"),
+    ("två hundar springer på stranden", "en hund sprang på en strand"),
+    ("kaksi koiraa juoksee rannalla", "koira juoksi rannoilla"),
+    ("két kutya fut a parton", "a kutyák futnak a partokon"),
+    ("doi câini aleargă pe plajă", "un câine alerga pe plaje"),
+    ("iki köpek sahilde koşuyor", "köpekler sahillerde koştu"),
+    ("a dog", "a cat"),
+]
+"""Captions and references in ten languages, whose words differ by their endings."""
+
+
+@pytest.mark.oracle
+@pytest.mark.skipif(JAR_PATH is None or shutil.which("java") is None, reason="java or pycocoevalcap is not here")
+@pytest.mark.parametrize("language", [*STEMMERS, "und"])
+def test_other_languages_score_as_in_the_jar(language: str, tmp_path: Path) -> None:
+    pytest.importorskip("snowballstemmer")
+    for name, column in (("captions", 0), ("references", 1)):
+        lines = "\n".join(pair[column] for pair in INFLECTED)
+        (tmp_path / name).write_text(f"{lines}\n", encoding="utf-8")
+    code = {"sv": "se", "und": "other"}.get(language, language)
+    jar = ["java", "-Dfile.encoding=UTF-8", "-jar", str(JAR_PATH), tmp_path / "captions", tmp_path / "references"]
+    printed = subprocess.run([*jar, "-l", code], capture_output=True, text=True, check=True, encoding="utf-8").stdout
+    theirs = [float(line.split("\t")[1]) for line in printed.splitlines() if line.startswith("Segment")]
+    made = meteor([text for text, _ in INFLECTED], [[other] for _, other in INFLECTED], language=language)
+    assert made.scores.tolist() == pytest.approx(theirs, abs=1e-12)
+    assert made.score == pytest.approx(float(printed.split("Final score:")[1]), abs=1e-12)
+    assert f"|language:{'other' if language == 'und' else language}|" in made.signature
+    assert f"|modules:exact{'' if language == 'und' else ',stem'}|" in made.signature
+
+
+@pytest.mark.shared
+@pytest.mark.oracle
+@pytest.mark.skipif(JAR_PATH is None or shutil.which("java") is None, reason="java or pycocoevalcap is not here")
+def test_real_portuguese_words_are_stemmed_as_in_the_jar(shared: Path) -> None:
+    pytest.importorskip("snowballstemmer")
+    content = json.loads((shared / "data" / "ciderr" / "pracegover_triplets.json").read_text("utf-8"))
+    texts = [text.lower() for triplet in content["HCI"].values() for text in triplet[:3]]
+    words = sorted({word for text in texts for word in re.findall(r"[^\W\d_]+", text)})
+    stems = subprocess.run(
+        ["java", "-Dfile.encoding=UTF-8", "-cp", str(JAR_PATH), "Stemmer", "portuguese"],
+        input="\n".join(words) + "\n",
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout.splitlines()
+    assert list(Meteor(language="pt").stems(words).values()) == stems
+
+
+def test_a_language_that_needs_paraphrases_says_so() -> None:
+    with pytest.raises(MissingData, match="METEOR in de needs a table of paraphrases"):
+        Meteor(language="de")
+    with pytest.raises(InputError, match="a code of two or three letters"):
+        Meteor(language="german")
+    report = evaluate(["ein Hund"], [["ein Hund"]], metrics=["meteor", "bleu-1"], language="de")
+    assert "paraphrases" in report.errors["meteor"]
+    assert report["bleu-1"].score == pytest.approx(1)
 
 
 def test_a_caption_that_is_a_reference_scores_one(own_data: Path) -> None:

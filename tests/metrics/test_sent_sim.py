@@ -57,3 +57,23 @@ def test_missing_weights_and_bad_options(tmp_path: Path, monkeypatch: pytest.Mon
         caplens.evaluate(["a dog"], [["a dog"]], metrics=["sent-sim"])
     with pytest.raises(InputError, match="nearest, centroid or both"):
         caplens.load_metric("sent-sim", against="all")
+
+
+def test_other_folders_of_sentence_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from caplens.encoders.bert import BertEncoder
+
+    texts = ["a dog runs", "two cats on grass"]
+    in_numpy = SentenceEncoder(folder, "numpy").encode(texts)
+    with monkeypatch.context() as patch:  # as a folder of another architecture is read
+        patch.setattr(BertEncoder, "reads", lambda config: False)
+        np.testing.assert_allclose(SentenceEncoder(folder, "torch").encode(texts), in_numpy, atol=1e-5)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    with pytest.raises(InputError, match="does not take the mean"):
+        SentenceEncoder(folder, "tiny")
+
+
+def test_captions_that_the_encoder_does_not_understand_get_a_note() -> None:
+    given = caplens.CaptionSet.of(["um cachorro corre na grama", "uma mulher cozinha"])
+    assert "multilingual-e5-small understands" in (caplens.load_metric("sent-sim").language_note(given) or "")
+    assert caplens.load_metric("sent-sim", text_encoder="multilingual-e5-small").language_note(given) is None

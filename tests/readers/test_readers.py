@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import pickle
+import re
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from caplens.core.errors import CaplensWarning, InputError
 from caplens.readers import read, read_references
+from caplens.readers.table import read_row
 from caplens.readers.webdataset import TarMember
 
 CAPTIONS = {"1": "a dog runs", "2": "", "3": "ein Käfer, “rot”"}
@@ -209,6 +214,30 @@ def test_long_json_is_read_in_pieces(tmp_path: Path) -> None:
         InputError, match=rf"line {path.read_text().count(chr(10)) + 1}, column 2: not json: Extra data"
     ):
         read(path)
+
+
+def test_a_cell_may_be_longer_than_the_csv_module_reads(tmp_path: Path) -> None:
+    words = 'a "long" one,\n' * 20_000
+    cell = words.replace('"', '""')
+    (tmp_path / "a.csv").write_text(f'id,caption\n1,"{cell}"\n2,{"b" * 200_000}\n3,c\n')
+    captions = read(tmp_path / "a.csv")
+    assert captions.candidates == [words, "b" * 200_000, "c"]
+    assert len(words) > csv.field_size_limit(), "the limit of the process is what it was"
+    (tmp_path / "b.csv").write_text(f'id,caption\n1,"{cell}" more\n')
+    with pytest.raises(InputError, match=r"b\.csv, row 1: not csv: ',' expected after a cell"):
+        read(tmp_path / "b.csv")
+
+
+@given(st.text('a",\n\r', min_size=1, max_size=20))
+def test_a_row_is_cut_as_the_csv_module_cuts_it(text: str) -> None:
+    def cells(cut: Callable[[Iterator[str]], list[str]]) -> list[str] | None:
+        try:
+            return cut(iter(re.findall("[^\n]*\n|[^\n]+", text)))
+        except csv.Error:
+            return None
+
+    expected = cells(lambda lines: next(csv.reader(lines, strict=True)) or [""])
+    assert cells(lambda lines: read_row(lines, ",")) == expected
 
 
 def test_side_files(tmp_path: Path) -> None:

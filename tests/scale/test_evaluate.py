@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.scale.conftest import make_rows, write_lines, write_shards
 
 import caplens
@@ -115,9 +117,37 @@ def test_ids_of_two_shards_are_named(tmp_path: Path) -> None:
 def test_a_metric_of_the_whole_set_says_so(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="mid needs all captions at once"):
         evaluate_shards(folder, ["mid"], output=tmp_path / "out", workers=1)
+    with pytest.raises(InputError, match="vocabulary needs all captions at once"):
+        evaluate_shards(folder, ["vocabulary"], output=tmp_path / "out", workers=1)
     assert load_metric("em-score").whole_set()
     assert not load_metric("em-score", idf="none").whole_set()
     assert load_metric("bert-score", idf=True).whole_set()
+
+
+def test_pac_s_needs_all_captions_of_videos_only(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from tests.encoders.random_clip import random_encoder
+
+    metric = load_metric("pac-s", encoder=random_encoder())
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    for name, column in (("pictures", "image"), ("films", "video")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": "1", "caption": "a cat", column: "a.png"}) + "\n")
+    report = evaluate_shards(tmp_path / "pictures.jsonl", [metric], output=tmp_path / "out", workers=1)
+    assert np.isfinite(report["pac-s"].score)
+    with pytest.raises(InputError, match=r"films\.jsonl: pac-s needs all captions at once"):
+        evaluate_shards(tmp_path / "films.jsonl", [metric], output=tmp_path / "films", workers=1)
+
+
+def test_a_disk_that_is_full_is_said_of_the_results(folder: Path, tmp_path: Path) -> None:
+    code = (
+        "import resource, sys\nfrom caplens.scale.evaluate import evaluate_shards\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "evaluate_shards(sys.argv[1], ['length'], output=sys.argv[2], workers=1)\n"
+    )
+    out = tmp_path / "out"
+    done = subprocess.run([sys.executable, "-c", code, str(folder), str(out)], capture_output=True, text=True)
+    assert re.search(r"InputError: .*out/part-000\.parquet: cannot be written .*; make room", done.stderr)
+    assert len(evaluate_shards(folder, ["length"], output=out, workers=1)) == 120
 
 
 def test_parts_of_an_array_job_fill_one_folder(folder: Path, tmp_path: Path, whole: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from caplens.core.errors import CaplensWarning
-from caplens.text.language import LOOKED_AT, foreign_note, looks_english
+from caplens.text.language import LOOKED_AT, detect_language, foreign_note, looks_english
 
 ENGLISH = [
     "A dog", "dogs playing", "Two men in red shirts .", "THE DOG RUNS", "A Dog Runs Through Snow", "pup", "3 cats!",
@@ -73,3 +73,33 @@ def test_real_captions(shared: Path) -> None:
     triplets = json.loads((shared / "data/ciderr/pracegover_triplets.json").read_text("utf-8"))
     texts = [text for kind in triplets.values() for entry in kind.values() for text in entry if isinstance(text, str)]
     assert sum(not looks_english(text) for text in texts) / len(texts) > 0.97
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        *zip(OTHERS, ["de", "de", "de", "de", "es", "es", "es", "fr", "pt", "ru", "ja"], strict=True),
+        ("一只猫坐在椅子上", "zh"),
+        ("의자에 고양이가 앉아 있다", "ko"),
+        ("แมวนั่งบนเก้าอี้", "th"),
+        ("un gatto è seduto su una sedia", "it"),
+        ("een kat zit op een stoel", "nl"),
+        ("A dog runs", "en"),
+        ("!!", "und"),
+        ("", "und"),
+    ],
+)
+def test_languages_are_told_apart(text: str, code: str) -> None:
+    assert detect_language([text]) == code
+
+
+def test_most_texts_decide() -> None:
+    assert detect_language(["a dog runs", "Ein Hund auf der Wiese", "Ein Mann mit einem Hut", ""]) == "de"
+
+
+@pytest.mark.shared
+def test_real_portuguese_captions_are_portuguese(shared: Path) -> None:
+    content = json.loads((shared / "data" / "ciderr" / "pracegover_triplets.json").read_text("utf-8"))
+    texts = [reference for reference, *_ in content["HCI"].values()]
+    assert detect_language(texts) == "pt"
+    assert sum(detect_language([text]) == "pt" for text in texts) >= 0.95 * len(texts)

@@ -60,7 +60,7 @@ def test_trained_additions_give_the_same_vectors_in_the_tower_without_torch(fold
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.8 * losses[0]
-    tuned = BertEncoder(folder, layers.additions())
+    tuned = BertEncoder(folder, {name: tensor.numpy() for name, tensor in layers.additions().items()})
     np.testing.assert_allclose(layers.eval()(inputs).detach().numpy(), means(tuned), atol=2e-5)
     assert np.abs(means(tuned) - means(tower)).max() > 0.01
     np.testing.assert_array_equal(states(tuned, tower.layers - LAYERS)[0], inputs[0])  # lower layers stay

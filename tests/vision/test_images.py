@@ -188,3 +188,13 @@ def test_a_large_jpeg_is_decoded_smaller_and_looks_the_same(tmp_path: Path) -> N
             np.asarray(one.resize((224, 224), Image.Resampling.BICUBIC), np.float64) for one in (opened, photo)
         )
         assert np.abs(seen - meant).mean() < 1.5
+
+
+def test_a_jpeg_of_endless_scans_is_refused_before_it_is_decoded() -> None:
+    sound = encoded(RED_LEFT, "JPEG", progressive=True)
+    scan = sound[sound.rindex(b"\xff\xda") : -2]
+    with pytest.raises(InputError, match="bomb: has more than 64 scans"):
+        decode_image(sound[:-2] + 1000 * scan + b"\xff\xd9", "bomb")
+    # The same bytes in a profile or a maker's note are none.
+    note = b"\xff\xe2" + (2 + 2 * 1000).to_bytes(2, "big") + 1000 * b"\xff\xda"
+    assert decode_image(sound[:2] + note + sound[2:], "noted").size == RED_LEFT.size

@@ -80,6 +80,17 @@ MaxRequests = Annotated[
 ]
 
 
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="CODE",
+        help="Of the captions (pt, zh, ja, …), or auto: chooses how words are found.",
+        show_default="as in English",
+    ),
+]
+
+
 MOST_REASONS = 20
 
 

@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     IdColumn,
     ImageColumn,
     Images,
+    Language,
     MaxRequests,
     Metrics,
     Options,
@@ -46,6 +47,7 @@ def command(
     several: Several = False,
     metrics: Metrics = None,
     option: Options = None,
+    language: Language = None,
     encoder: Encoder = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -105,6 +107,7 @@ def command(
                 dtype=dtype,
                 batch_size=batch_size,
                 max_requests=max_requests,
+                language=language,
             ),
         )
 

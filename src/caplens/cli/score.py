@@ -17,6 +17,7 @@ from caplens.cli._arguments import (
     IdColumn,
     ImageColumn,
     Images,
+    Language,
     MaxRequests,
     Metrics,
     Options,
@@ -60,6 +61,7 @@ def command(
     ] = None,
     metrics: Metrics = None,
     option: Options = None,
+    language: Language = None,
     encoder: Encoder = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -108,7 +110,13 @@ def command(
                 progress=progress,
                 **reading,
                 **read_options(
-                    option, encoder, device=device, dtype=dtype, batch_size=batch_size, max_requests=max_requests
+                    option,
+                    encoder,
+                    device=device,
+                    dtype=dtype,
+                    batch_size=batch_size,
+                    max_requests=max_requests,
+                    language=language,
                 ),
             )
         show_shards(scored, format, json, html, signatures)
@@ -133,6 +141,7 @@ def command(
                 dtype=dtype,
                 batch_size=batch_size,
                 max_requests=max_requests,
+                language=language,
             ),
         },
         html,

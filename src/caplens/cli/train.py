@@ -43,6 +43,23 @@ Settings = Annotated[
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="One setting, such as seed=2; may be repeated."),
 ]
 
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where to train: auto, cpu, cuda, cuda:1, mps.",
+        show_default="a GPU if there is one",
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(metavar="TYPE", help="Of the products; weights stay float32.", show_default="float32"),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Examples of a step: the setting 'batch'.", show_default="the setting's"),
+]
+
 app = typer.Typer(help="Train a learned metric, an encoder or a captioner.", no_args_is_help=True)
 
 
@@ -64,6 +81,9 @@ def captioner(
         Path | None, typer.Option(metavar="FILE", help="A captioner to train further, instead of a new one.")
     ] = None,
     features: Features = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     config: Config = None,
     option: Settings = None,
     json: JsonTarget = None,
@@ -73,6 +93,7 @@ def captioner(
     Example: caplens train captioner --images photos --captions captions.json --output run -o reward=cider-d
     """
     with _getting_ready("torch", "matplotlib", purpose="training a captioner") as progress:
+        from caplens.encoders.devices import place_torch
         from caplens.training.captioner import CaptionerConfig, train
         from caplens.training.config import read_config
 
@@ -80,11 +101,12 @@ def captioner(
             images,
             captions,
             output,
-            read_config(config, CaptionerConfig, read_options(option)),
+            read_config(config, CaptionerConfig, read_options(option, batch=batch_size)),
             encoder=encoder,
             features=features,
             weights=weights,
             progress=progress,
+            place=place_torch(device or "auto", dtype or "float32"),
         )
     _show(json, result, *_by_split(result, ".3f"))
 
@@ -138,6 +160,9 @@ def encoder(
     more_captions: MoreCaptions = None,
     encoder: Annotated[str, typer.Option(metavar="NAME", help="embedded or embedded-strong.")] = "embedded",
     features: Features = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     config: Config = None,
     option: Settings = None,
     json: JsonTarget = None,
@@ -147,12 +172,22 @@ def encoder(
     Example: caplens train encoder --images photos --captions captions.json --output run -o epochs=20
     """
     with _getting_ready("torch", "matplotlib", purpose="training an encoder") as progress:
+        from caplens.encoders.devices import place_torch
         from caplens.training.config import read_config
         from caplens.training.encoder import EncoderConfig, train
 
-        settings = read_config(config, EncoderConfig, read_options(option))
-        more = more_captions or []
-        result = train(images, captions, more, output, settings, encoder=encoder, features=features, progress=progress)
+        settings = read_config(config, EncoderConfig, read_options(option, batch=batch_size))
+        result = train(
+            images,
+            captions,
+            more_captions or [],
+            output,
+            settings,
+            encoder=encoder,
+            features=features,
+            progress=progress,
+            place=place_torch(device or "auto", dtype or "float32"),
+        )
     _show(json, result, *_by_split(result, ".1%"))
 
 
@@ -167,6 +202,9 @@ def infometic(
         str, typer.Option(metavar="NAME", help="detector, grid, a file of boxes, or a transformers detector.")
     ] = "detector",
     features: Features = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     config: Config = None,
     option: Settings = None,
     json: JsonTarget = None,
@@ -176,6 +214,7 @@ def infometic(
     Example: caplens train infometic --images photos --captions captions.json --output run -o steps=500
     """
     with _getting_ready("torch", "matplotlib", purpose="training InfoMetIC") as progress:
+        from caplens.encoders.devices import place_torch
         from caplens.training.config import read_config
         from caplens.training.infometic import InfoMeticConfig, train
 
@@ -184,11 +223,12 @@ def infometic(
             captions,
             more_captions or [],
             output,
-            read_config(config, InfoMeticConfig, read_options(option)),
+            read_config(config, InfoMeticConfig, read_options(option, batch=batch_size)),
             encoder=encoder,
             regions=regions,
             features=features,
             progress=progress,
+            place=place_torch(device or "auto", dtype or "float32"),
         )
     words = (
         f"replaced words found {result['replaced word lowest']:.1%}, words right at β {result['words right at β']:.1%}"
@@ -211,6 +251,9 @@ def nneval(
     leave_out: Annotated[
         list[str] | None, typer.Option(metavar="FEATURE", help="Train without this feature (ablation).")
     ] = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     config: Config = None,
     option: Settings = None,
     json: JsonTarget = None,
@@ -220,6 +263,7 @@ def nneval(
     Example: caplens train nneval --human human.json --machine machine.json --validation rated.jsonl --output run
     """
     with _getting_ready("torch", "matplotlib", purpose="training NNEval") as progress:
+        from caplens.encoders.devices import place_torch
         from caplens.readers import read_references
         from caplens.training.config import read_config
         from caplens.training.nneval import NNEvalConfig, read_rated_captions, train
@@ -229,9 +273,10 @@ def nneval(
             read_references(machine),
             read_rated_captions(validation),
             output,
-            read_config(config, NNEvalConfig, read_options(option)),
+            read_config(config, NNEvalConfig, read_options(option, batch=batch_size)),
             leave_out=leave_out or (),
             progress=progress,
+            place=place_torch(device or "auto", dtype or "float32"),
         )
     _show(json, result, f"best at epoch {result['epoch']}: Kendall's τ with the ratings {result['kendall']}")
 
@@ -259,6 +304,9 @@ def pac_s(
     ] = None,
     features: Features = None,
     allow_pickle: Annotated[bool, typer.Option(help="Read pickled weights, with weights_only.")] = False,
+    device: Device = None,
+    dtype: Dtype = None,
+    batch_size: BatchSize = None,
     config: Config = None,
     option: Settings = None,
     json: JsonTarget = None,
@@ -268,6 +316,7 @@ def pac_s(
     Example: caplens train pac-s --images photos --captions captions.json --new-captions retrieved --output run
     """
     with _getting_ready("torch", "matplotlib", purpose="training PAC-S") as progress:
+        from caplens.encoders.devices import place_torch
         from caplens.training.config import read_config
         from caplens.training.pac import PacConfig, train
 
@@ -276,7 +325,7 @@ def pac_s(
             captions,
             more_captions or [],
             output,
-            read_config(config, PacConfig, read_options(option)),
+            read_config(config, PacConfig, read_options(option, batch=batch_size)),
             encoder=encoder,
             weights=weights,
             new_captions=new_captions,
@@ -284,6 +333,7 @@ def pac_s(
             features=features,
             allow_pickle=allow_pickle,
             progress=progress,
+            place=place_torch(device or "auto", dtype or "float32"),
         )
     _show(json, result, f"{_stopped(result)}: validation loss {result['validation loss']:.3f}")
 

@@ -34,6 +34,12 @@ class Word(_Remarks, total=False):
     """The share of words in people's captions that weigh less."""
 
 
+class Sentence(_Remarks, total=False):
+    """One sentence of a caption that has several; `score` is what it would score alone."""
+
+    text: str
+
+
 class Missing(_Remarks, total=False):
     """Something the caption leaves out."""
 
@@ -77,6 +83,8 @@ class Details(TypedDict, total=False):
     percentiles: dict[str, float]
     """For precision, recall and overall, the share of people's captions that score lower."""
     words: list[Word]
+    sentences: list[Sentence]
+    """Of captions that have several: which is wrong?"""
     missing: list[Missing]
     tuples: list[Claim]
     categories: dict[str, float | None]
@@ -90,6 +98,7 @@ AnyDetails = Mapping[str, Any]
 
 _REQUIRED: dict[str, str] = {
     "words": "text",
+    "sentences": "text",
     "missing": "text",
     "tuples": "text",
     "contributions": "name",

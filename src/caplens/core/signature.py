@@ -43,6 +43,7 @@ KEYS: Mapping[str, str] = {
     "ridge": "added to the diagonal of covariances",
     "rules": "sum of the parser and of the rules that make scene graphs",
     "scaled": "how features were scaled: min-max or no",
+    "sentences": "how sentences of texts too long to be read at once were joined: mean, vectors, tokens or claims",
     "sigma": "of the Gaussian on the difference in length",
     "stop-words": "the list of words that were left out",
     "tokenizer": "how text became words",
@@ -117,9 +118,11 @@ def merge_signatures(signatures: Sequence[tuple[str, int]]) -> str:
 
     >>> merge_signatures([("rouge-l|references:5|caplens:1", 10), ("rouge-l|references:3-4|caplens:1", 10)])
     'rouge-l|references:3-5|caplens:1'
+    >>> merge_signatures([("clip-s|w:2.5|caplens:1", 10), ("clip-s|w:2.5|sentences:mean|caplens:1", 10)])
+    'clip-s|w:2.5|sentences:mean|caplens:1'
     """
     parsed = [(Signature.parse(text), captions) for text, captions in signatures]
-    first = parsed[0][0]
+    first = max((signature for signature, _ in parsed), key=lambda signature: len(signature.parts))
     parts = []
     for key, own in first.parts:
         values = [(dict(signature.parts).get(key, ""), captions) for signature, captions in parsed]
@@ -141,7 +144,12 @@ def _counted(values: Sequence[tuple[str, int]]) -> str:
     return str(sum(captions if value == "all" else int(value) for value, captions in values))
 
 
-_ADD_UP = {"references": _widest, "pictures": _counted}
+def _any(values: Sequence[tuple[str, int]]) -> str:
+    """What some sets have; sets of short texts alone have nothing."""
+    return next(value for value, _ in values if value)
+
+
+_ADD_UP = {"references": _widest, "pictures": _counted, "sentences": _any}
 
 
 @functools.cache

@@ -7,7 +7,7 @@ projection, and projects; sorting, padding, batching and decoding ahead are done
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
 from caplens.core.threads import threads_here
-from caplens.core.types import Vectors
+from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.devices import CPU, Placement
+from caplens.text.sentences import surely_fits
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,6 +41,15 @@ class TokenVectors:
     ids: tuple[int, ...]
     vectors: Vectors
     whole: Vectors
+
+    @classmethod
+    def joined(cls, parts: Sequence[TokenVectors]) -> TokenVectors:
+        """Several parts of a text as one: all their tokens, and the mean direction of the wholes."""
+        if len(parts) == 1:
+            return parts[0]
+        ids = tuple(token for part in parts for token in part.ids)
+        whole = narrow_unit(np.stack([part.whole for part in parts])).mean(axis=0)
+        return cls(ids, np.concatenate([part.vectors for part in parts]), whole)
 
 
 class Encoder(ABC):
@@ -180,9 +190,9 @@ class Encoder(ABC):
             encoded.update(zip(batch, work(batch), strict=True))
         return [encoded[key] for key in keys]
 
-    def truncated(self, texts: Iterable[str]) -> int:
-        """How many texts are longer than the context and lose their end."""
-        return sum(count for text, count in Counter(texts).items() if self.tokenize(text)[1])
+    def fits(self, text: str) -> bool:
+        """Whether the context holds the whole text; what is longer loses its end here, and metrics read it in parts."""
+        return surely_fits(text, self.context_length) or not self.tokenize(text)[1]
 
 
 class BatchRoom:

@@ -19,6 +19,7 @@ from caplens.core.optional import require
 from caplens.core.types import Vectors
 from caplens.storage.tensors import read_tensors
 from caplens.text.ptb import well_formed
+from caplens.text.sentences import surely_fits
 
 Ids = NDArray[np.int64]
 
@@ -48,7 +49,9 @@ class BertEncoder:
         self.longest: int = _longest(folder, config)
         self._tokenizer = _load_tokenizer(folder, self.longest)
         self.special = frozenset(self.tokenize([""])[0])
-        self._weights = _Weights(folder, kind, scale=(self.width // self.heads) ** -0.5, additions=additions or {})
+        tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
+        scale = (self.width // self.heads) ** -0.5
+        self._weights = BertWeights(tensors, kind, scale, additions)
 
     @staticmethod
     def reads(config: Mapping[str, Any]) -> bool:
@@ -66,6 +69,10 @@ class BertEncoder:
         """Ids of one text, and whether it was cut."""
         encoding = self._tokenizer.encode(text.strip())
         return list(encoding.ids), bool(encoding.overflowing)
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads the whole text."""
+        return surely_fits(text, self.longest) or not self.tokenize_one(well_formed(text))[1]
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
@@ -130,13 +137,18 @@ _NAMES = {
 PRODUCTS = ("query", "key", "value", "out", "up", "down")
 
 
-class _Weights:
+class BertWeights:
     """The arrays of a model, laid out for row vectors times matrices, layers prepared on first use."""
 
-    def __init__(self, folder: Path, kind: str, scale: float, additions: Mapping[str, Vectors]) -> None:
+    def __init__(
+        self,
+        tensors: Mapping[str, NDArray[Any]],
+        kind: str,
+        scale: float,
+        additions: Mapping[str, Vectors] | None = None,
+    ) -> None:
         self.kind = kind
-        self._additions = additions
-        tensors, _ = read_tensors(folder / "model.safetensors", "weights of a language model")
+        self._additions = additions or {}
         self._arrays: dict[str, Vectors] = {
             name.removeprefix(f"{kind}."): tensor for name, tensor in tensors.items() if tensor.dtype.kind == "f"
         }
@@ -148,13 +160,17 @@ class _Weights:
         return self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"]
 
     def embed(self, ids: Ids) -> Vectors:
-        words = self._arrays["embeddings.word_embeddings.weight"][ids]
+        words = self.word_vectors(ids)
         positions = self._arrays["embeddings.position_embeddings.weight"]
         if self.kind == "mpnet":  # positions count from 2, after the padding index
             return words + positions[2 : 2 + ids.shape[1]]
         words += positions[: ids.shape[1]]
         words += self._arrays["embeddings.token_type_embeddings.weight"][0]
         return words
+
+    def word_vectors(self, ids: Ids) -> Vectors:
+        """What stands for each token before its place is added; a copy."""
+        return self._arrays["embeddings.word_embeddings.weight"][ids]
 
     def layer(self, number: int) -> dict[str, Vectors]:
         if number not in self._layers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,14 @@ class Placement:
 
         made = torch.as_tensor(values)
         return made.to(self.device, getattr(torch, self.dtype) if made.is_floating_point() else None)
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return a context in which a training's products are computed in this type; weights stay float32."""
+        if self.dtype == "float32":
+            return nullcontext()
+        import torch
+
+        return torch.autocast(self.kind, getattr(torch, self.dtype))
 
     def providers(self) -> list[Any]:
         """Return what onnxruntime calls this place; what it cannot do there runs on the CPU."""
@@ -120,6 +129,13 @@ def place_onnx(device: str = "auto", dtype: str = "float32", batch_size: int | N
         wheel = "onnxruntime-gpu" if place.kind == "cuda" else "onnxruntime for macOS"
         raise MissingData(f"the onnxruntime installed here cannot use {device}: take cpu, or install {wheel}")
     return place
+
+
+def encoder_place(encoder: str, place: Placement) -> Placement:
+    """Return where an encoder computes features for a training at this place; in float32, as they are kept."""
+    if not encoder.startswith("embedded"):
+        return Placement(place.device)
+    return place_onnx("cpu" if place.kind == "cpu" else "auto")
 
 
 def _present(has: dict[str, bool], torch: Any) -> str:

@@ -1,19 +1,23 @@
-"""Sentence embeddings (all-MiniLM-L6-v2, all-mpnet-base-v2, other BERT or MPNet folders): the mean of token states."""
+"""Sentence embeddings (all-MiniLM-L6-v2, multilingual-e5-small, folders of sentence-transformers): means of states."""
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors, narrow_unit
-from caplens.encoders.bert import BertEncoder
+from caplens.encoders.packed_e5 import PackedE5
+from caplens.encoders.tokens import TokenEncoder, read_token_encoder
 from caplens.storage import weights
 from caplens.storage.cache import EmbeddingCache, key_of
+from caplens.text.sentences import TextParts
 
 # Kept on disk together: enough to fill batches of equal length, few enough to lose little when interrupted.
 TEXTS_AT_ONCE = 2048
@@ -23,13 +27,24 @@ class SentenceEncoder:
     """Texts to unit vectors, without torch; what was encoded once is read from the cache on disk the next time."""
 
     def __init__(self, folder: Path, identity: str) -> None:
-        self._encoder = BertEncoder(folder)
+        self._encoder = _read(folder)
         self._cache = EmbeddingCache()
         self._identity = identity
-        self.dimension = self._encoder.width
+        self.dimension, self.longest = self._encoder.width, self._encoder.longest
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads the whole text."""
+        return self._encoder.fits(text)
 
     def encode(self, texts: Sequence[str], progress: Progress = silent) -> Vectors:
-        """One row per text; a text that stands there twice is encoded once."""
+        """One row per text; a text that stands there twice is encoded once.
+
+        A text that is too long for the model is read in parts, and has the direction of their mean.
+        """
+        parts = TextParts.of(texts, self.fits)
+        return parts.mean_vectors(self._encode_parts(parts.texts, progress))
+
+    def _encode_parts(self, texts: Sequence[str], progress: Progress) -> Vectors:
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         keys = [key_of(self._identity, "sentence", text) for text in texts]
@@ -51,6 +66,20 @@ class SentenceEncoder:
         for rows, ids in self._encoder.batches(self._encoder.tokenize(texts)):
             vectors[rows] = self._encoder.states(ids).mean(axis=1)
         return narrow_unit(vectors)
+
+
+def _read(path: Path) -> TokenEncoder:
+    """The language model of a file of ours, or of a folder in the layout of sentence-transformers."""
+    if path.is_file():
+        return PackedE5(path)
+    pooling = path / "1_Pooling" / "config.json"
+    if pooling.is_file() and not json.loads(pooling.read_text("utf-8")).get("pooling_mode_mean_tokens"):
+        raise InputError(
+            "this sentence encoder does not take the mean of its token states",
+            where=str(path),
+            remedy="take one whose 1_Pooling/config.json has pooling_mode_mean_tokens",
+        )
+    return read_token_encoder(path)
 
 
 def load_sentence_encoder(name_or_path: str | os.PathLike[str]) -> SentenceEncoder:

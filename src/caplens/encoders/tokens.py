@@ -16,16 +16,22 @@ from caplens.core.types import Vectors
 from caplens.encoders.bert import BertEncoder, Ids, equal_lengths
 from caplens.storage import weights
 from caplens.text.ptb import well_formed
+from caplens.text.sentences import surely_fits
 
 
 class TokenEncoder(Protocol):
     """Texts to token ids, ids to states."""
 
     layers: int
+    width: int
+    longest: int
+    """Tokens that it reads at once."""
     special: frozenset[int]
     """Ids of start and end tokens."""
 
     def tokenize(self, texts: list[str]) -> list[list[int]]: ...
+
+    def fits(self, text: str) -> bool: ...
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
 
@@ -41,16 +47,22 @@ class TransformersEncoder:
         self._tokenizer: Any = require("transformers:AutoTokenizer", purpose=purpose).from_pretrained(folder)
         model = require("transformers:AutoModel", purpose=purpose)
         self._model: Any = model.from_pretrained(folder, dtype=self._torch.float32).eval()
-        self.layers = int(self._model.config.num_hidden_layers)
+        self.layers, self.width = int(self._model.config.num_hidden_layers), int(self._model.config.hidden_size)
         special = (self._tokenizer.cls_token_id, self._tokenizer.sep_token_id)
         self.special = frozenset(token for token in special if token is not None)
         positions = getattr(self._model.config, "max_position_embeddings", 512)
-        self._longest = min(self._tokenizer.model_max_length, positions)
+        self.longest = int(min(self._tokenizer.model_max_length, positions))
 
     def tokenize(self, texts: list[str]) -> list[list[int]]:
         stripped = [well_formed(text.strip()) for text in texts]
-        ids: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self._longest)["input_ids"]
+        ids: list[list[int]] = self._tokenizer(stripped, truncation=True, max_length=self.longest)["input_ids"]
         return ids
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads the whole text."""
+        if surely_fits(text, self.longest):
+            return True
+        return len(self._tokenizer(well_formed(text.strip()))["input_ids"]) <= self.longest
 
     def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
         return equal_lengths(tokens)
@@ -69,6 +81,11 @@ def load_token_encoder(name_or_path: str | os.PathLike[str]) -> TokenEncoder:
 
 @functools.lru_cache(maxsize=2)
 def _load(folder: Path, _: str) -> TokenEncoder:
+    return read_token_encoder(folder)
+
+
+def read_token_encoder(folder: Path) -> TokenEncoder:
+    """The encoder in a folder: without torch where it is a BERT or an MPNet."""
     has_all = all((folder / name).is_file() for name in ("config.json", "model.safetensors", "tokenizer.json"))
     if has_all and BertEncoder.reads(json.loads((folder / "config.json").read_text("utf-8"))):
         return BertEncoder(folder)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from caplens.core.types import Floats, unit
+from caplens.core.types import Floats, Vectors, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics.clip_score import ClipScore
 from caplens.storage import weights
@@ -35,15 +35,15 @@ class Background:
         tensors, _ = read_tensors(weights.shipped("check-background"), "the background of check")
         return cls(unit(tensors["pictures"]), unit(tensors["captions"]))
 
-    def evidence(self, pictures: Floats, captions: Floats) -> Floats:
+    def evidence(self, pictures: Vectors | Floats, captions: Vectors | Floats) -> Floats:
         """Return for every pair: its cosine, how far it is above the background's, and how much of that is above it.
 
         The latter two come twice: the text among other pictures, and the picture among other texts.
         """
-        pictures, captions = unit(pictures), unit(captions)
-        own = np.einsum("ij,ij->i", pictures, captions)[:, None]
+        seen, said = unit(pictures), unit(captions)
+        own = np.einsum("ij,ij->i", seen, said)[:, None]
         columns = [own]
-        for others in (captions @ self.pictures.T, pictures @ self.captions.T):
+        for others in (said @ self.pictures.T, seen @ self.captions.T):
             columns += [(own - others.mean(axis=1, keepdims=True)) / others.std(axis=1, keepdims=True)]
             columns += [(others > own).mean(axis=1, keepdims=True)]
         return np.concatenate(columns, axis=1)

@@ -18,7 +18,7 @@ from caplens.core.plain_json import json_text
 from caplens.core.progress import Progress, silent
 from caplens.core.tables import Table, show_interval, show_number, show_p
 from caplens.core.types import Floats
-from caplens.evaluation.evaluate import evaluate
+from caplens.evaluation.evaluate import evaluate, language_option
 from caplens.evaluation.pages import render_page
 from caplens.evaluation.plots import Panel, Point
 from caplens.evaluation.resampling import bootstrap_sums, check_draws, holm, interval, p_value, rank_clusters, swap_sums
@@ -255,6 +255,7 @@ def compare(
     if resamples is not None:
         check_draws("resamples", resamples, least=1)
     aligned = _same_rows(systems, references, images, videos)
+    options |= language_option(options.get("language"), aligned.values())
     if metrics is None:  # what every system comes with
         sets = list(aligned.values())
         metrics = [name for name in default_metrics(sets[0]) if all(find_metric(name).takes(each) for each in sets)]

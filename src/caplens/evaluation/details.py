@@ -84,3 +84,8 @@ def wrong_words(details: Details) -> list[str]:
 def left_out(details: Details) -> list[str]:
     """What the caption leaves out, the most important first."""
     return [item["text"] for item in details.get("missing", [])]
+
+
+def wrong_sentences(details: Details) -> list[str]:
+    """The sentences of a caption of several that are not supported, in its order."""
+    return [sentence["text"] for sentence in details.get("sentences", []) if sentence.get("status") == "wrong"]

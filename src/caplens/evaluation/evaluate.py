@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from caplens.core.captions import CaptionSet, Media
-from caplens.core.errors import CaplensError, InputError, as_caplens_error
+from caplens.core.errors import CaplensError, CaplensWarning, InputError, as_caplens_error
 from caplens.core.progress import Progress, silent
 from caplens.core.workspace import Workspace
 from caplens.evaluation.results import Report
 from caplens.metrics import default_metrics, expand_groups, load_metrics
 from caplens.metrics.base import Metric
+from caplens.text.language import detect_language
+from caplens.text.named_tokenizers import tokenizer_for
+from caplens.text.ngrams import tokenizer_name
 
 
 def evaluate(
@@ -25,6 +30,7 @@ def evaluate(
     groups: Sequence[Any] | Mapping[Any, Any] | None = None,
     progress: Progress = silent,
     strict: bool = False,
+    language: str | None = None,
     **options: Any,
 ) -> Report:
     """Judge captions.
@@ -40,6 +46,8 @@ def evaluate(
         groups: where a picture has several captions, the id of its picture for every caption; mappings of references
             and images then go by the picture, and the report has `several` and `per_picture`.
         strict: raise at the first picture that cannot be read instead of scoring it NaN.
+        language: of the captions, a code such as ``pt`` or ``zh``, or ``auto`` to look at them; it chooses the
+            tokenizer of metrics that compare words, unless ``tokenizer=`` names one.
         options: passed to every metric that takes them, such as ``idf=`` or ``encoder=``.
 
     A metric that cannot run (no references, no weights, a bug) is listed in ``report.errors`` with the reason; the
@@ -55,7 +63,22 @@ def evaluate(
         captions = candidates
     else:
         captions = CaptionSet.of(candidates, references, images, videos, ids, groups=groups)
+    options |= language_option(language, [captions])
     return score_captions(Workspace(captions, progress, strict), metrics, options)
+
+
+def language_option(language: str | None, sets: Iterable[CaptionSet]) -> dict[str, str]:
+    """Return the option that tells metrics the language; ``auto`` is that of most texts, and a note says which."""
+    if language is None:
+        return {}
+    if language == "auto":
+        texts = [text for captions in sets for text in [*captions.candidates, *chain(*(captions.references or []))]]
+        language = detect_language(texts)
+        if language != "en":
+            tokenizer = tokenizer_name(tokenizer_for(language))
+            found = "no language was recognized" if language == "und" else f"the captions look like {language}"
+            warnings.warn(f"{found}: words are found by the tokenizer {tokenizer}", CaplensWarning, stacklevel=3)
+    return {"language": language}
 
 
 def score_captions(

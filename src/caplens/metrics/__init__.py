@@ -18,6 +18,7 @@ from typing import Any
 from caplens.core.captions import CaptionSet
 from caplens.core.errors import CaplensError, CaplensWarning, InputError, MissingData, as_caplens_error
 from caplens.metrics.base import Metric, registered
+from caplens.text.named_tokenizers import tokenizer_for
 
 __all__ = [
     "GROUPS",
@@ -175,8 +176,11 @@ def load_metrics(
     """Make several metrics, each with those of the options that it takes; an option nobody takes is an error.
 
     A metric that cannot be made, for want of data or by a bug, is left out and put into `missing` with the reason, or
-    raises without it. A value that an option does not take is the user's to mend, and raises.
+    raises without it. A value that an option does not take is the user's to mend, and raises. The language of the
+    captions (``language``, a code such as ``pt``) chooses the tokenizer where none is named.
     """
+    by_language = _by_language(options.get("language"))
+    options = {name: value for name, value in options.items() if name != "language"}
     classes: dict[str, type[Metric]] = {}
     for name in expand_groups(names):
         metric = find_metric(name)
@@ -192,7 +196,8 @@ def load_metrics(
     metrics: list[Metric] = []
     for name, metric in classes.items():
         try:
-            metrics.append(metric(**{key: value for key, value in options.items() if key in metric.options()}))
+            own = {**by_language, **options}
+            metrics.append(metric(**{key: value for key, value in own.items() if key in metric.options()}))
         except InputError:
             raise
         except Exception as error:
@@ -200,6 +205,15 @@ def load_metrics(
                 raise
             missing[name] = as_caplens_error(error)
     return metrics
+
+
+def _by_language(language: object) -> dict[str, Any]:
+    """Return options for captions in a language, where nothing else is asked for."""
+    if language is None:
+        return {}
+    if not isinstance(language, str) or not re.fullmatch(r"[a-z]{2,3}", language):
+        raise InputError(f"the language is {language!r}", remedy="it takes a code of two or three letters, such as pt")
+    return {"tokenizer": tokenizer_for(language), "language": language}
 
 
 def list_metrics() -> list[dict[str, Any]]:

@@ -13,7 +13,9 @@ from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import parts_note
 from caplens.metrics.base import Metric, Resources
+from caplens.text.sentences import TextParts
 
 if TYPE_CHECKING:
     from caplens.core.types import Vectors
@@ -101,21 +103,39 @@ class VisualMetric(Metric):
         key = ("frame vectors", self.get_encoder().fingerprint, str(sampling), self.allow_urls)
         return work.get_or_compute(key, lambda: self.embedder(work).videos(videos, sampling))
 
-    def text_vectors(self, work: Workspace, texts: Sequence[str]) -> Vectors:
-        """A vector per text."""
-        key = ("text vectors", self.get_encoder().fingerprint, tuple(texts))
-        return work.get_or_compute(key, lambda: self.embedder(work).texts(texts))
+    def text_vectors(self, work: Workspace, texts: Sequence[str], prompt: str = "") -> Vectors:
+        """A vector per text behind the prompt; one that is too long for the encoder has the mean of its parts'."""
+        key = ("text vectors", self.get_encoder().fingerprint, prompt, tuple(texts))
+        parts = self.text_parts(work, texts, prompt)
+        return work.get_or_compute(
+            key, lambda: parts.mean_vectors(self.embedder(work).texts([prompt + part for part in parts.texts]))
+        )
 
-    def distinct_texts(self, work: Workspace, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.int64]]:
+    def distinct_texts(
+        self, work: Workspace, texts: Sequence[str], prompt: str = ""
+    ) -> tuple[Vectors, NDArray[np.int64]]:
         """A vector per distinct text, and the number of every text among them: rating sets repeat theirs."""
         row_of: dict[str, int] = {}
         which = np.array([row_of.setdefault(text, len(row_of)) for text in texts], np.int64)
-        return self.text_vectors(work, list(row_of)), which
+        return self.text_vectors(work, list(row_of), prompt), which
 
     def token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
-        """Token vectors per text."""
+        """Token vectors per text; a text that is too long for the encoder has the tokens of all its parts."""
         key = ("token vectors", self.get_encoder().fingerprint, tuple(texts))
-        return work.get_or_compute(key, lambda: self.embedder(work).tokens(texts))
+        return work.get_or_compute(key, lambda: self._token_vectors(work, texts))
+
+    def _token_vectors(self, work: Workspace, texts: Sequence[str]) -> list[TokenVectors]:
+        from caplens.encoders.base import TokenVectors
+
+        parts = self.text_parts(work, texts)
+        read = self.embedder(work).tokens(parts.texts)
+        return [TokenVectors.joined(read[start:end]) for start, end in zip(parts.starts, parts.ends, strict=True)]
+
+    def text_parts(self, work: Workspace, texts: Sequence[str], prompt: str = "") -> TextParts:
+        """Texts in parts that the encoder reads whole behind a prompt: most are one part, long ones their sentences."""
+        encoder = self.get_encoder()
+        key = ("text parts", encoder.fingerprint, prompt, tuple(texts))
+        return work.get_or_compute(key, lambda: TextParts.of(texts, lambda part: encoder.fits(prompt + part)))
 
     def fell_back(self) -> bool:
         """Whether CLIP was looked for and not found."""
@@ -131,18 +151,16 @@ class VisualMetric(Metric):
     def language_note(self, captions: CaptionSet) -> str | None:
         return super().language_note(captions) if self.get_encoder().english_only else None
 
-    def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """What the reader should know about the encoder and the texts it cut."""
+    def notes(self, captions: TextParts | None = None) -> tuple[str, ...]:
+        """What the reader should know about the encoder, and about captions that it read in parts."""
         notes = []
-        encoder = self.get_encoder()
         if self.fell_back():
             notes.append(
                 "no CLIP weights are on this machine, so caplens's own encoder was used: the numbers do not compare "
                 "with published ones (--encoder embedded, encoder='embedded': this is meant)"
             )
-        cut = encoder.truncated(texts)
-        if cut:
-            notes.append(f"{cut} of {len(texts)} captions are longer than {encoder.context_length} tokens and were cut")
+        if captions is not None and captions.cut:
+            notes.append(parts_note(captions, self.get_encoder().context_length))
         return tuple(notes)
 
     def resources(self) -> Resources:

@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from caplens.core.captions import CaptionSet
 from caplens.core.details import AnyDetails, Details, read_details
 from caplens.core.errors import MetricNote, MissingData
+from caplens.core.progress import Progress, silent
 from caplens.core.signature import Signature
 from caplens.core.sums import exact_sums
 from caplens.core.types import Floats
@@ -105,8 +107,11 @@ class Metric(ABC):
         """Everything that changes the number, known before seeing the data; order is kept."""
         return ()
 
-    def whole_set(self) -> str:
-        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one."""
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
+        """Return why a caption's row depends on the other captions; empty if shards can be scored one by one.
+
+        Without captions, only what holds for any.
+        """
         return ""
 
     @property
@@ -143,6 +148,10 @@ class Metric(ABC):
         model, `metric.identity()` of a metric it builds on. Options need not be named.
         """
         return {}
+
+    def shared_files(self, progress: Progress = silent) -> tuple[Path, ...]:
+        """Return large files that it reads through `storage.sealed.shared_copy`: workers on one machine share them."""
+        return ()
 
     def identity(self) -> Identity:
         """Return what results are kept under: name, code, every option, every resource.

@@ -8,18 +8,22 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 from caplens.core.types import Floats, Vectors, narrow_unit
 from caplens.core.workspace import Workspace
 from caplens.encoders.tokens import TokenEncoder, load_token_encoder
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import parts_fact, parts_note
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.storage import weights
+from caplens.text.sentences import TextParts
 
 Part = Literal["f", "precision", "recall"]
 PARTS: tuple[Part, ...] = ("precision", "recall", "f")
@@ -30,6 +34,8 @@ DEFAULT_LAYERS = {"all-mpnet-base-v2": 9}
 
 # Token states of so many captions and their references are in memory at once.
 CAPTIONS_AT_ONCE = 1000
+# Tokens of a caption that are compared at once: long texts against long ones take memory.
+TOKENS_AT_ONCE = 1024
 
 
 @register
@@ -70,7 +76,7 @@ class BertScore(Metric):
             ("part", self.part),
         )
 
-    def whole_set(self) -> str:
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
         return "with idf=true, tokens are counted over all references" if self.idf else ""
 
     def resources(self) -> Resources:
@@ -101,7 +107,11 @@ class BertScore(Metric):
             floor = read_baseline(self.baseline, layer)
             rows = (rows - floor) / (1 - floor)
         details: list[dict[str, Any]] = [dict(zip(PARTS, row, strict=True)) for row in rows.tolist()]
-        return Statistics(rows, details=details, facts={"references": reference_counts(references)})
+        parts = TextParts.of(work.captions.candidates, encoder.fits)
+        flat = TextParts.of([text for texts in references for text in texts], encoder.fits)
+        facts = {"references": reference_counts(references), **parts_fact("tokens", parts, flat)}
+        notes = (parts_note(parts, encoder.longest),) if parts.cut else ()
+        return Statistics(rows, details=details, notes=notes, facts=facts)
 
     def scores(self, rows: Floats) -> Floats:
         return rows[:, PARTS.index(self.part)]
@@ -113,7 +123,12 @@ class BertScore(Metric):
 def _inverse_frequency(encoder: TokenEncoder, references: list[list[str]]) -> dict[int, float]:
     """log((N+1) / (n+1)) for every token of the references; −1 holds the value of a token they lack."""
     texts = [text for each in references for text in each]
-    known = dict(zip(distinct := list(dict.fromkeys(texts)), encoder.tokenize(distinct), strict=True))
+    parts = TextParts.of(distinct := list(dict.fromkeys(texts)), encoder.fits)
+    tokens = encoder.tokenize(parts.texts)
+    known = {
+        text: list(chain(*tokens[start:end]))
+        for text, start, end in zip(distinct, parts.starts, parts.ends, strict=True)
+    }
     seen = Counter(token for text in texts for token in set(known[text]))
     weights = {token: float(np.log((len(texts) + 1) / (count + 1))) for token, count in seen.items()}
     weights[-1] = float(np.log(len(texts) + 1))
@@ -123,18 +138,25 @@ def _inverse_frequency(encoder: TokenEncoder, references: list[list[str]]) -> di
 def _tokens(
     encoder: TokenEncoder, texts: list[str], layer: int, weight_of: dict[int, float] | None
 ) -> list[tuple[Vectors, Floats]]:
-    """Unit states of every text's tokens and the weight of each token, summing to one (or all zero)."""
-    tokens = encoder.tokenize(texts)
-    weighted: list[tuple[Vectors, Floats]] = [(np.empty(0, np.float32), np.empty(0))] * len(texts)
+    """Unit states of every text's tokens and the weight of each token, summing to one (or all zero).
+
+    A text that is too long for the model is read in parts, and has the tokens of all of them.
+    """
+    parts = TextParts.of(texts, encoder.fits)
+    tokens = encoder.tokenize(parts.texts)
+    states: list[Vectors] = [np.empty(0, np.float32)] * len(tokens)
     for rows, ids in encoder.batches(tokens):
-        states = narrow_unit(encoder.states(ids, layer))
-        for row, state in zip(rows, states, strict=True):
-            if weight_of is None:  # start and end tokens may be matched but do not count
-                weight = np.array([float(token not in encoder.special) for token in tokens[row]])
-            else:
-                weight = np.array([weight_of.get(token, weight_of[-1]) for token in tokens[row]])
-            total = weight.sum()
-            weighted[row] = state, weight / total if total > 0 else np.zeros(len(weight))
+        for row, state in zip(rows, narrow_unit(encoder.states(ids, layer)), strict=True):
+            states[row] = state
+    weighted = []
+    for start, end in zip(parts.starts, parts.ends, strict=True):
+        if weight_of is None:  # start and end tokens may be matched but do not count
+            weight = np.array([float(token not in encoder.special) for token in chain(*tokens[start:end])])
+        else:
+            weight = np.array([weight_of.get(token, weight_of[-1]) for token in chain(*tokens[start:end])])
+        total = weight.sum()
+        state = states[start] if end == start + 1 else np.concatenate(states[start:end])
+        weighted.append((state, weight / total if total > 0 else np.zeros(len(weight))))
     return weighted
 
 
@@ -143,9 +165,12 @@ def _match(
 ) -> tuple[float, float, float]:
     if not weight.any() or not reference_weight.any():  # an empty side: nothing is right, nothing is found
         return 0.0, 0.0, 0.0
-    similar = candidate @ reference.T
-    precision = float(similar.max(axis=1) @ weight)
-    recall = float(similar.max(axis=0) @ reference_weight)
+    found, said = np.full(len(reference), -np.inf, np.float32), np.empty(len(candidate), np.float32)
+    for start in range(0, len(candidate), TOKENS_AT_ONCE):
+        similar = candidate[start : start + TOKENS_AT_ONCE] @ reference.T
+        said[start : start + TOKENS_AT_ONCE] = similar.max(axis=1)
+        found = np.maximum(found, similar.max(axis=0))
+    precision, recall = float(said @ weight), float(found @ reference_weight)
     total = precision + recall
     return precision, recall, 2 * precision * recall / total if total else 0.0
 

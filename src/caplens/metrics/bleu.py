@@ -12,6 +12,7 @@ import numpy as np
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import length_note
 from caplens.metrics.base import Metric, Statistics, register
 from caplens.text.ngrams import Tokenizer, corpus_of, tokenizer_name
 
@@ -36,7 +37,8 @@ class Bleu(Metric):
     def statistics(self, work: Workspace) -> Statistics:
         """Columns: words, words of the closest reference, n-grams for n = 1..4, matched n-grams for n = 1..4."""
         corpus = corpus_of(work, self.tokenizer)
-        return Statistics(corpus.bleu_counts, facts={"references": corpus.counts_name})
+        notes = length_note(corpus, "most of their words can only count as wrong, so BLEU falls with every sentence")
+        return Statistics(corpus.bleu_counts, notes=notes, facts={"references": corpus.counts_name})
 
     def scores(self, rows: Floats) -> Floats:
         words, closest = rows[..., 0], rows[..., 1]

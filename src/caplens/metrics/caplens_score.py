@@ -20,6 +20,7 @@ from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
 from caplens.metrics._mlp import Contributions, FeatureMLP
+from caplens.metrics._sentences import parts_fact
 from caplens.metrics._well_formedness import WELL_FORMEDNESS, well_formedness, well_formedness_identity
 from caplens.metrics.base import Metric, Resources, Statistics, reference_counts, register
 from caplens.metrics.sent_sim import places, to_references
@@ -27,6 +28,7 @@ from caplens.metrics.spice import Spice
 from caplens.storage import weights
 from caplens.storage.digests import content_digest
 from caplens.storage.identity import Identity
+from caplens.text.sentences import TextParts
 
 if TYPE_CHECKING:
     from caplens.encoders.embedded import Head
@@ -99,6 +101,7 @@ class CaplensScore(Metric):
         features[:, len(MEANING) + 1 :] = well_formedness(work)
         notes: tuple[str, ...] = ()
         facts = {"references": reference_counts(work.captions.references or [])}
+        facts |= parts_fact("vectors", TextParts.of(list(places(work.captions)), load_sentence_encoder(ENCODER).fits))
         if self.picture and work.captions.images is not None:
             fit = picture_fit(work)
             seen = ~np.isnan(fit)

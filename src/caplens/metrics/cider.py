@@ -15,6 +15,7 @@ import numpy as np
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import length_note
 from caplens.metrics.base import Metric, Resources, Statistics, register
 from caplens.native._kernels import exp_each
 from caplens.text.idf import IdfSource, IdfTable, Weights, find_idf, idf_weights
@@ -59,6 +60,10 @@ class Cider(Metric):
         """How many captions have no words and score 0."""
         return 0
 
+    def long_notes(self, corpus: Corpus) -> tuple[str, ...]:
+        """What the length of captions does to the score, where it does something."""
+        return ()
+
     def statistics(self, work: Workspace) -> Statistics:
         corpus = corpus_of(work, self.tokenizer)
         weights = idf_weights(corpus.references, self.table())
@@ -73,7 +78,7 @@ class Cider(Metric):
             wordless += self.wordless(part)
         return Statistics(
             scores[:, None],
-            notes=_notes(weights, len(scores), wordless),
+            notes=(*_notes(weights, len(scores), wordless), *self.long_notes(corpus)),
             facts={"images": str(weights.images), "references": corpus.counts_name},
         )
 
@@ -117,6 +122,11 @@ class CiderD(Cider):
         # CIDEr-R eq. 2; one by one: NumPy's powers differ in the last bit between processors
         factors = np.array([math.e ** (-(difference**2) / (2 * self.sigma**2)) for difference in differences])
         return factors[delta]
+
+    def long_notes(self, corpus: Corpus) -> tuple[str, ...]:
+        return length_note(
+            corpus, "the Gaussian on the difference in length makes their score nearly 0, whatever they say"
+        )
 
 
 @register

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import SentenceDetails, parts_fact
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Statistics, reference_counts, register
+from caplens.text.sentences import TextParts
 
 PAPER = "Hessel et al. 2021, CLIPScore: A Reference-free Evaluation Metric for Image Captioning"
 
@@ -30,47 +34,65 @@ class CosineScore(VisualMetric):
         """The prompt asked for; by default the one the encoder's metric was published with."""
         return self.get_encoder().prompt if self.prompt is None else self.prompt
 
-    def prompted(self, texts: list[str]) -> list[str]:
-        """Texts behind the prompt."""
-        prompt = self.used_prompt()
-        return [prompt + text for text in texts]
-
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (*super().signature_parts(), ("w", f"{self.scale:g}"), ("prompt", repr(self.used_prompt().strip())))
 
-    def picture_scores(self, work: Workspace) -> tuple[Floats, dict[int, str]]:
-        """Eq. 1 for every caption, NaN where there is no picture, with the reasons."""
-        seen = self.seen(work)
-        texts, which = self.distinct_texts(work, self.prompted(work.captions.candidates))
+    def text_scores(self, work: Workspace, rows: NDArray[np.int64], texts: list[str]) -> Floats:
+        """The score of texts as captions of these rows; what the encoder cannot read whole has the mean of its parts.
+
+        NaN where there is no picture.
+        """
+        parts = self.text_parts(work, texts, self.used_prompt())
+        scores = parts.mean(self._picture_scores(work, np.repeat(rows, parts.counts), parts.texts))
+        if "references" in self.needs:
+            closest = parts.mean(self._reference_scores(work, np.repeat(rows, parts.counts), parts.texts))
+            scores = harmonic_mean(scores, closest)
+        return scores
+
+    def _picture_scores(self, work: Workspace, rows: NDArray[np.int64], texts: list[str]) -> Floats:
+        """Eq. 1."""
+        pictures = self.seen(work).vectors
+        vectors, which = self.distinct_texts(work, texts, self.used_prompt())
         cosine = np.empty(len(which))
         for start in range(0, len(which), 4096):  # in float64, so not all at once
-            rows = slice(start, start + 4096)
-            cosine[rows] = np.einsum("ij,ij->i", unit(texts[which[rows]]), unit(seen.vectors[rows]))
-        return self.scale * np.maximum(cosine, 0.0), seen.failures
+            some = slice(start, start + 4096)
+            cosine[some] = np.einsum("ij,ij->i", unit(vectors[which[some]]), unit(pictures[rows[some]]))
+        return self.scale * np.maximum(cosine, 0.0)
 
-    def reference_scores(self, work: Workspace) -> Floats:
-        """max(0, cosine of the candidate with its most similar reference)."""
-        references = work.captions.references
-        if references is None:
-            raise MissingData(f"{self.name} compares with references and none were given")
-        written, candidate = self.distinct_texts(work, self.prompted(work.captions.candidates))
-        flat, which = self.distinct_texts(work, self.prompted([text for texts in references for text in texts]))
+    def _reference_scores(self, work: Workspace, rows: NDArray[np.int64], texts: list[str]) -> Floats:
+        """max(0, cosine of the text with the most similar reference of its row)."""
+        references = self._reference_parts(work)
+        written, candidate = self.distinct_texts(work, texts, self.used_prompt())
+        flat, which = self.distinct_texts(work, references.texts, self.used_prompt())
         candidates, partners = unit(written), unit(flat)
-        ends = np.cumsum([len(texts) for texts in references])
+        counts = [len(each) for each in work.captions.references or []]
+        ends = np.concatenate([[0], references.ends])[np.cumsum([0, *counts])]  # of the parts of each row's references
         best = [
-            float((partners[which[end - len(texts) : end]] @ candidates[row]).max())
-            for texts, end, row in zip(references, ends, candidate, strict=True)
+            float((partners[which[ends[row] : ends[row + 1]]] @ candidates[number]).max())
+            for row, number in zip(rows.tolist(), candidate, strict=True)
         ]
         return np.maximum(best, 0.0)
 
+    def _reference_parts(self, work: Workspace) -> TextParts:
+        if work.captions.references is None:
+            raise MissingData(f"{self.name} compares with references and none were given")
+        texts = [text for each in work.captions.references for text in each]
+        return self.text_parts(work, texts, self.used_prompt())
+
     def statistics(self, work: Workspace) -> Statistics:
-        scores, failures = self.picture_scores(work)
-        notes = self.notes(self.prompted(work.captions.candidates))
-        facts = {}
+        captions = work.captions.candidates
+        scores = self.text_scores(work, np.arange(len(captions)), captions)
+        parts, facts = [self.text_parts(work, captions, self.used_prompt())], {}
         if "references" in self.needs:
-            scores = harmonic_mean(scores, self.reference_scores(work))
             facts["references"] = reference_counts(work.captions.references or [])
-        return Statistics(scores[:, None], notes=notes, failures=failures, facts=facts)
+            parts.append(self._reference_parts(work))
+        return Statistics(
+            scores[:, None],
+            details=SentenceDetails.of_captions(captions, partial(self.text_scores, work)),
+            notes=self.notes(parts[0]),
+            failures=self.seen(work).failures,
+            facts={**facts, **parts_fact("mean", *parts)},
+        )
 
 
 def harmonic_mean(first: Floats, second: Floats) -> Floats:

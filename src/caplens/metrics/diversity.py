@@ -208,6 +208,9 @@ class Vocabulary(Metric):
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (("tokenizer", tokenizer_name(self.tokenizer)),)
 
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
+        return "a word counts once, in however many captions it stands"
+
     def statistics(self, work: Workspace) -> Statistics:
         words = [set(row) for row in split_tokens(work.captions.candidates, self.tokenizer)]
         captions_with = Counter(word for row in words for word in row)

@@ -13,14 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import InputError
 from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import parts_fact
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Resources, Statistics, reference_counts, register
 
@@ -132,7 +135,10 @@ def matching(metric: EmbeddingMatching, work: Workspace) -> Statistics:
     facts["idf"] = idf_name
     if references is not None:
         facts["references"] = reference_counts(references)
-    notes = metric.notes(captions.candidates)
+    parts = metric.text_parts(work, captions.candidates)
+    flat = [] if references is None else [metric.text_parts(work, [text for texts in references for text in texts])]
+    facts |= parts_fact("tokens", parts, *flat)
+    notes = metric.notes(parts)
     return Statistics(scores[:, None], details=details, notes=notes, failures=watched.failures, facts=facts)
 
 
@@ -157,7 +163,9 @@ def _weights(
         idf = "references" if references is not None else "candidates"
     encoder = metric.get_encoder()
     if idf == "references" and references is not None:
-        documents = [encoder.tokenize(text)[0] for texts in references for text in texts]
+        parts = metric.text_parts(work, [text for texts in references for text in texts])
+        tokens = [encoder.tokenize(text)[0] for text in parts.texts]
+        documents = [list(chain(*tokens[start:end])) for start, end in zip(parts.starts, parts.ends, strict=True)]
     elif idf == "candidates":
         documents = [list(candidate.ids) for candidate in candidates]
     else:
@@ -193,7 +201,7 @@ class EmbeddingMatching(VisualMetric):
         self.frames = options.readable("frames", frames, Sampling.parse, "all, every-K or uniform-N")
         self.idf = options.choice("idf", idf, ("auto", "references", "candidates", "none"))
 
-    def whole_set(self) -> str:
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
         return "" if self.idf == "none" else "words are weighed by idf over all captions (idf=none does without)"
 
     def resources(self) -> Resources:

@@ -7,13 +7,11 @@ SPICE does, and WordNet and COCO's names help the sentence vectors to tell kinds
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from caplens.core.details import AnyDetails, Details, Status, Word
 from caplens.core.types import Floats, Vectors
@@ -22,11 +20,11 @@ from caplens.encoders.sentence import load_sentence_encoder
 from caplens.metrics import _options as options
 from caplens.metrics._seen_objects import ObjectMetric
 from caplens.metrics.base import Resources, Statistics, reference_counts, register
-from caplens.metrics.spice import Spice, cut_note
+from caplens.metrics.spice import Spice, claims_fact, parsed_parts
 from caplens.storage import weights
 from caplens.text.coco_objects import coco_objects
 from caplens.text.object_labels import ObjectLabels
-from caplens.text.ptb import tokenize
+from caplens.text.tangible import Tangible
 from caplens.text.wordnet import WORDNET, WordNet
 from caplens.text.words import split_words
 
@@ -35,20 +33,6 @@ EXCLUSIVE = 0.5
 objects where they see them. Chosen among 0, 0.5 and 1 on FOIL and on foils made from Flickr30k."""
 WRONG_BELOW = 0.5
 """Score below which the word counts as wrong where words are shown; the metric itself has no threshold."""
-TANGIBLE = (
-    "artifact",
-    "living thing",
-    "natural object",
-    "substance",
-    "fluid",
-    "food",
-    "geological formation",
-    "body of water",
-    "people",
-    "social group",
-)
-"""What can be pointed at, by the names of WordNet whose kinds it is."""
-ABOUT_THE_PICTURE = frozenset({"picture", "photo", "photograph", "image", "shot", "view", "scene"})
 
 
 @register
@@ -89,7 +73,8 @@ class Hallucination(ObjectMetric):
         references = captions.references or [[]] * len(captions)
         finder = _ObjectFinder(self._spice)
         texts = list(dict.fromkeys([*captions.candidates, *(text for row in references for text in row)]))
-        objects, notes = finder.find(texts, work)
+        parts = parsed_parts(texts)
+        objects = finder.find(parts, work)
         seen = self.seen(work)
         pool = sorted({name for found in objects.values() for name in found}.union(*seen.names))
         likeness = _Likeness(pool, load_sentence_encoder(self.text_encoder).encode(pool, work.progress), finder)
@@ -101,8 +86,8 @@ class Hallucination(ObjectMetric):
             scores[row] = min((support.score for support in supports), default=1.0)
             details.append(_details(split_words(candidate), dict(zip(named, supports, strict=True)), finder))
         scores[list(seen.failures)] = np.nan
-        facts = {"references": reference_counts(references)}
-        return Statistics(scores[:, None], details=details, notes=notes, failures=seen.failures, facts=facts)
+        facts = {"references": reference_counts(references), **claims_fact(parts)}
+        return Statistics(scores[:, None], details=details, failures=seen.failures, facts=facts)
 
 
 class Support(NamedTuple):
@@ -118,6 +103,8 @@ def match_objects(likeness: Floats, there: Sequence[str]) -> list[Support]:
     >>> match_objects(np.array([[1.0, 0.9], [0.8, 0.1], [0.5, 0.4]]), ["dog", "wolf"])
     [Support(score=0.9, match='wolf'), Support(score=0.8, match='dog'), Support(score=0.0, match='')]
     """
+    from scipy.optimize import linear_sum_assignment  # 23 MB, and this file is imported with every other metric
+
     supports = [Support(0.0, "")] * len(likeness)
     rows, columns = linear_sum_assignment(likeness, maximize=True)
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
@@ -132,38 +119,27 @@ class _ObjectFinder:
         self._store = spice.proposition_store()
         self.wordnet: WordNet = self._store.wordnet
         self._coco = coco_objects()
-        self._tangible = frozenset(map(self.wordnet.first, TANGIBLE))
-        self.coco_name = functools.cache(self._coco_name)
-        self.is_tangible = functools.cache(self._is_tangible)
+        tangible = Tangible(self.wordnet)
+        self.coco_name, self.is_tangible = tangible.coco_name, tangible.is_tangible
 
-    def find(self, texts: Sequence[str], work: Workspace) -> tuple[dict[str, list[str]], tuple[str, ...]]:
-        """Return the objects of every text, each once, and what the reader should know."""
-        tokenized = tokenize(list(texts))
-        parsed = self._store.of(tokenized, lambda done, total: work.progress("parsing captions", done, total))
+    def find(self, parts: Mapping[str, tuple[str, ...]], work: Workspace) -> dict[str, list[str]]:
+        """Return the objects of every text, given with its tokenized parts, each once."""
+        parsed = self._store.of(
+            [part for tokenized in parts.values() for part in tokenized],
+            lambda done, total: work.progress("parsing captions", done, total),
+        )
         found = {}
-        for text, tokens in zip(texts, tokenized, strict=True):
-            objects = [claim[0] for claim in parsed[tokens] if len(claim) == 1]
+        for text, tokenized in parts.items():
+            objects = [claim[0] for part in tokenized for claim in parsed[part] if len(claim) == 1]
             words = [self.base(word) for word in split_words(text)]
             within = {word for name in objects for word in name.split()}
             more = (words[start:stop] for start, stop, _ in self._coco.mentions(words))
             found[text] = list(dict.fromkeys([*objects, *(" ".join(name) for name in more if within.isdisjoint(name))]))
-        return found, cut_note(tokenized)
+        return found
 
     def base(self, word: str) -> str:
         """The singular of a word, in small letters."""
         return self.wordnet.base(word.lower(), "noun")
-
-    def _coco_name(self, name: str) -> str | None:
-        words = name.split()
-        mentions = self._coco.mentions(words)
-        return mentions[-1].name if mentions and mentions[-1].stop == len(words) else None
-
-    def _is_tangible(self, name: str) -> bool:
-        """Whether it can be pointed at: a lamp, the sea, a crowd, but no side, no day, and not the photo itself."""
-        head = name if self.wordnet.first(name) is not None else name.rpartition(" ")[2]
-        if head in ABOUT_THE_PICTURE:
-            return False
-        return self.coco_name(name) is not None or not self._tangible.isdisjoint(self.wordnet.kinds(head))
 
 
 class _Likeness:

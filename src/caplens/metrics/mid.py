@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caplens.core.captions import CaptionSet
 from caplens.core.errors import MissingData
 from caplens.core.types import Floats, unit
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import parts_fact
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Statistics, reference_counts, register
 
@@ -45,7 +47,7 @@ class MutualInformationDivergence(VisualMetric):
             ("prompt", repr(self.get_encoder().prompt.strip())),
         )
 
-    def whole_set(self) -> str:
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
         return "its Gaussians are fitted to all pictures and references"
 
     def statistics(self, work: Workspace) -> Statistics:
@@ -60,11 +62,12 @@ class MutualInformationDivergence(VisualMetric):
             raise MissingData(f"{self.name} needs at least two readable pictures with references")
         prompt = self.get_encoder().prompt
         pictures = unit(seen.vectors)
-        good_x, good_y = pictures[rows], unit(self.text_vectors(work, [prompt + text for text in texts]))
-        candidates = unit(self.text_vectors(work, [prompt + text for text in work.captions.candidates]))
+        good_x, good_y = pictures[rows], unit(self.text_vectors(work, texts, prompt))
+        candidates = unit(self.text_vectors(work, work.captions.candidates, prompt))
         scores = np.full(len(work.captions), np.nan)
         scores[usable] = pointwise(good_x, good_y, pictures[usable], candidates[usable], self.ridge)
-        notes = list(self.notes(work.captions.candidates))
+        parts, good = self.text_parts(work, work.captions.candidates, prompt), self.text_parts(work, texts, prompt)
+        notes = list(self.notes(parts))
         enough = 10 * (good_x.shape[1] + good_y.shape[1])
         if len(rows) < enough:
             notes.append(
@@ -72,6 +75,7 @@ class MutualInformationDivergence(VisualMetric):
                 f"(ten times the dimension) give rough numbers that do not compare across sets"
             )
         facts = {"references": reference_counts(references), "pairs": str(len(rows))}
+        facts |= parts_fact("vectors", parts, good)
         return Statistics(scores[:, None], notes=tuple(notes), failures=seen.failures, facts=facts)
 
 

@@ -10,7 +10,8 @@ from caplens.metrics.base import Metric
 # What options mean that several metrics share, or whose class says it elsewhere than under "Args:".
 MEANINGS = {
     "tokenizer": 'how texts are cut into words: `"ptb"` as coco-caption does, `"whitespace"`, `"13a"`, `"intl"`, '
-    '`"char"`, `"zh"`, `"ja-mecab"`, `"ko-mecab"` as sacrebleu does on lower-cased text, or a function',
+    '`"char"`, `"zh"`, `"ja-mecab"`, `"ko-mecab"` as sacrebleu does, `"jieba"`, `"fugashi"`, all on lower-cased text, '
+    "or a function",
     "idf": 'where document frequencies come from: `"corpus"` (these references), a table of `caplens idf build`, '
     "a file of captions, or lists of references",
     "sigma": "width of the Gaussian on the difference in length",

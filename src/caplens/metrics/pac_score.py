@@ -26,6 +26,10 @@ class PositiveAugmentedScore(EmbeddingMatching, CosineScore):
         weighed = captions.images is None
         return super().inputs(captions) if weighed else self.needs
 
+    def whole_set(self, captions: CaptionSet | None = None) -> str:
+        """Only with videos: their words are weighed."""
+        return "" if captions is None or captions.images is not None else super().whole_set(captions)
+
     def statistics(self, work: Workspace) -> Statistics:
         kind = EmbeddingMatching if work.captions.images is None else CosineScore
         return kind.statistics(self, work)

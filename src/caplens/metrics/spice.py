@@ -6,6 +6,7 @@ P. Anderson, B. Fernando, M. Johnson, S. Gould. SPICE: semantic propositional im
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from caplens.text.parse import LONGEST
 from caplens.text.proposition_store import PropositionStore
 from caplens.text.ptb import tokenize
 from caplens.text.scenegraph import word_set
+from caplens.text.sentences import TextParts
 from caplens.text.spice_jar import run_jar
 from caplens.text.wordnet import WORDNET
 
@@ -99,29 +101,31 @@ class Spice(Metric):
     def statistics(self, work: Workspace) -> Statistics:
         captions = work.captions
         references = captions.references or []
-        flat = tokenize([*captions.candidates, *(text for texts in references for text in texts)])
-        texts = iter(flat)
-        candidates = [next(texts) for _ in captions.candidates]
-        groups = [tuple(next(texts) for _ in row) for row in references]
+        flat = [*captions.candidates, *(text for texts in references for text in texts)]
+        facts = {"references": reference_counts(references)}
         if self.backend == "java":
+            texts = iter(tokenize(flat))
+            candidates = [next(texts) for _ in captions.candidates]
+            groups = [tuple(next(texts) for _ in row) for row in references]
             answers = run_jar(self.jar, candidates, groups, timeout=self.timeout, memory=self.memory)
             details = [_jar_details(answer) for answer in answers]
             scores = [float(answer["scores"]["All"]["f"]) for answer in answers]
         else:
-            scores, details = self._score(candidates, groups, work)
+            parts = parsed_parts(flat)
+            scores, details = self._score(parts, references, work)
+            facts |= claims_fact(parts)
         return Statistics(
             np.array(scores, dtype=np.float64).reshape(-1, 1),
             details=details,
-            notes=cut_note(flat) if self.backend == "caplens" else (),
-            facts={"references": reference_counts(references)},
+            facts=facts,
         )
 
     def _score(
-        self, candidates: list[str], references: list[tuple[str, ...]], work: Workspace
+        self, parts: dict[str, tuple[str, ...]], references: list[list[str]], work: Workspace
     ) -> tuple[list[float], list[Details]]:
         store = self.proposition_store()
         parsed = store.of(
-            [*candidates, *(text for texts in references for text in texts)],
+            [part for tokenized in parts.values() for part in tokenized],
             lambda done, total: work.progress("parsing captions", done, total),
         )
         synsets = store.wordnet.synsets
@@ -133,18 +137,29 @@ class Spice(Metric):
             return graphs[texts]
 
         scores, details = [], []
-        for candidate, texts in zip(candidates, references, strict=True):
-            mine, theirs = graph((candidate,)), graph(texts)
+        for candidate, texts in zip(work.captions.candidates, references, strict=True):
+            mine, theirs = graph(parts[candidate]), graph(tuple(part for text in texts for part in parts[text]))
             matched = matches(mine, theirs)
             scores.append(f_score(sum(matched), len(mine), len(theirs)) or 0.0)
             details.append(_details(mine, theirs, matched))
         return scores, details
 
 
-def cut_note(texts: list[str]) -> tuple[str, ...]:
-    """Return what the reader should know about tokenized texts that the parser does not read to the end."""
-    cut = sum(len(text.split()) > LONGEST for text in texts)
-    return (f"of {cut} texts longer than {LONGEST} tokens only the start was parsed",) if cut else ()
+def parsed_parts(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return every text as the parser reads it: tokenized, and in sentences where it is too long to be read whole."""
+
+    def fits(text: str) -> bool:
+        return len(text) <= LONGEST or len(tokenize([text])[0].split()) <= LONGEST
+
+    parts = TextParts.of(distinct := list(dict.fromkeys(texts)), fits)
+    tokenized = tokenize(parts.texts)
+    ranges = zip(distinct, parts.starts, parts.ends, strict=True)
+    return {text: tuple(tokenized[start:end]) for text, start, end in ranges}
+
+
+def claims_fact(parts: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return what the signature says where some texts were parsed sentence by sentence."""
+    return {"sentences": "claims"} if any(len(tokenized) > 1 for tokenized in parts.values()) else {}
 
 
 def f_score(matched: int, in_caption: int, in_references: int) -> float | None:

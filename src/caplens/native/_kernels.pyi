@@ -118,7 +118,14 @@ class DamagedIndex(RuntimeError):
 class Meteor:
     """METEOR 1.5's matchers and aligner with the data it is given; never changes, so threads may share it."""
 
-    def __init__(self, function_words: list[str], synonyms: Path | None, paraphrases: Path | None) -> None: ...
+    def __init__(
+        self,
+        function_words: list[str],
+        synonyms: Path | None,
+        paraphrases: Path | None,
+        stems: dict[str, str] | None = None,
+        parameters: tuple[float, ...] | None = None,
+    ) -> None: ...
     def score(
         self, captions: list[str], references: list[list[str]]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], int]: ...

@@ -1,12 +1,14 @@
 // Python's view of METEOR: normalize lines, score captions against references, explain one alignment, build the indexes.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
@@ -62,7 +64,16 @@ class Meteor {
 public:
     using Alignment = std::vector<std::tuple<int, int, int, int, int>>;
 
-    Meteor(Lines function_words, const Path &synonyms, const Path &paraphrases) : function_words_(std::move(function_words)) {
+    // For other languages than English the stems of words, and alpha, beta, gamma, delta and the weights of the modules.
+    Meteor(Lines function_words, const Path &synonyms, const Path &paraphrases,
+           const std::optional<std::unordered_map<std::string, std::string>> &stems,
+           const std::optional<std::array<double, 8>> &parameters)
+        : function_words_(std::move(function_words)) {
+        if (stems) stems_.emplace(stems->begin(), stems->end());
+        if (parameters) {
+            const auto &p = *parameters;
+            parameters_ = {p[0], p[1], p[2], p[3], {p[4], p[5], p[6], p[7]}};
+        }
         if (synonyms) synonyms_ = open_index<Synonyms>(*synonyms);
         if (paraphrases) paraphrases_ = open_index<Paraphrases>(*paraphrases);
     }
@@ -84,9 +95,9 @@ public:
             bool is_long = false;
             for (std::size_t j = 0; j < row.references.size(); ++j) {
                 Sentence reference = lexicon.read(row.references[j]);
-                Counts counts = count(caption, reference, aligner.align(caption, reference));
+                Counts counts = count(caption, reference, aligner.align(caption, reference), parameters_);
                 is_long |= Aligner::is_long(caption, reference);
-                double score = counts.score();
+                double score = counts.score(parameters_);
                 if (score <= top) continue;  // of equal references the first
                 top = score;
                 best[i] = static_cast<std::int64_t>(j);
@@ -136,7 +147,7 @@ private:
         const std::size_t count_of = captions.size();
         if (references.size() != count_of) throw nb::value_error("as many references as captions are needed");
         Interrupt interrupt;
-        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get(), interrupt);
+        Lexicon lexicon(function_words_, synonyms_.get(), paraphrases_.get(), interrupt, stems_ ? &*stems_ : nullptr);
         Aligner aligner(lexicon, interrupt);
         HeldTexts texts;
         std::vector<Row> rows(std::min(chunk, count_of));
@@ -157,6 +168,8 @@ private:
     }
 
     Lines function_words_;
+    Parameters parameters_;
+    std::optional<Stems> stems_;
     std::shared_ptr<const Synonyms> synonyms_;
     std::shared_ptr<const Paraphrases> paraphrases_;
 };
@@ -178,8 +191,10 @@ void bind_meteor(nb::module_ &m) {
     m.def("meteor_normalize", &normalize_lines, "lines"_a);
     m.def("english_stem", &stem_word, "word"_a);
     nb::class_<Meteor>(m, "Meteor")
-        .def(nb::init<Lines, const Path &, const Path &>(), "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none(),
-             nb::call_guard<nb::gil_scoped_release>())
+        .def(nb::init<Lines, const Path &, const Path &, const std::optional<std::unordered_map<std::string, std::string>> &,
+                      const std::optional<std::array<double, 8>> &>(),
+             "function_words"_a, "synonyms"_a.none(), "paraphrases"_a.none(), "stems"_a.none() = nb::none(),
+             "parameters"_a.none() = nb::none(), nb::call_guard<nb::gil_scoped_release>())
         .def("score", &Meteor::score, "captions"_a, "references"_a)
         .def("align", &Meteor::align, "caption"_a, "reference"_a)
         .def("align_all", &Meteor::align_all, "captions"_a, "references"_a)

@@ -45,19 +45,24 @@ struct Sentence {
     std::size_t size() const { return words.size(); }
 };
 
-// Every word met so far, looked up in the data once.
+// Stems of another language's words; what is not among them is its own stem.
+using Stems = std::unordered_map<std::string, std::string, TextHash, std::equal_to<>>;
+
+// Every word met so far, looked up in the data once; without stems given, they are English ones.
 class Lexicon {
 public:
     Lexicon(const std::vector<std::string> &function_words, const Synonyms *synonyms, const Paraphrases *paraphrases,
-            Interrupt &interrupt);
+            Interrupt &interrupt, const Stems *stems = nullptr);
     Sentence read(std::string_view line);
     const std::vector<std::uint32_t> &synsets(const Word &word) const { return synsets_[word.number]; }
     const Paraphrases *paraphrases() const { return paraphrases_; }
 
 private:
     const Word &look_up(std::string_view text);
+    std::u16string stem_of(std::string_view text, std::u16string units) const;
     const Synonyms *synonyms_;
     const Paraphrases *paraphrases_;
+    const Stems *stems_;
     Interrupt &interrupt_;
     std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> numbers_;
     std::unordered_set<std::string, TextHash, std::equal_to<>> function_words_;
@@ -105,15 +110,23 @@ private:
     std::vector<Match> chosen_;
 };
 
+// What METEOR 1.5 was tuned with for a language: weight of recall, exponent and weight of the penalty, weight of content
+// words, and weights of the modules. Those for English ("rank"): Denkowski and Lavie 2014.
+struct Parameters {
+    double alpha = 0.85, beta = 0.2, gamma = 0.6, delta = 0.75;
+    double module_weights[module_count] = {1.0, 0.6, 0.8, 0.6};
+};
+
 // The numbers a METEOR score is made of; sums of them give the score of a whole set.
 struct Counts {
     double caption_matches = 0, reference_matches = 0;  // weighted by module and word kind
     double caption_length = 0, reference_length = 0;    // weighted by word kind
     double matched_words = 0;                           // mean of both sides
     double chunks = 0;                                  // 0 for a perfect alignment
-    double score() const;
+    double score(const Parameters &parameters) const;
 };
 
-Counts count(const Sentence &caption, const Sentence &reference, const std::vector<Match> &matches);
+Counts count(const Sentence &caption, const Sentence &reference, const std::vector<Match> &matches,
+             const Parameters &parameters = {});
 
 }  // namespace caplens::meteor

@@ -6,23 +6,19 @@
 
 namespace caplens::meteor {
 
-namespace {
-
-// METEOR 1.5's parameters for English ("rank"): Denkowski and Lavie 2014.
-constexpr double alpha = 0.85, beta = 0.2, gamma_ = 0.6, delta = 0.75;
-constexpr double module_weights[module_count] = {1.0, 0.6, 0.8, 0.6};
-
-}  // namespace
-
-double Counts::score() const {
+double Counts::score(const Parameters &parameters) const {
+    double alpha = parameters.alpha;
     double precision = caption_matches / caption_length, recall = reference_matches / reference_length;
     double mean = 1.0 / ((1.0 - alpha) / precision + alpha / recall);
-    double penalty = gamma_ * std::pow(chunks / matched_words, beta);
+    double penalty = parameters.gamma * std::pow(chunks / matched_words, parameters.beta);
     double score = mean * (1.0 - penalty);
     return std::isnan(score) ? 0.0 : std::max(score, 0.0);
 }
 
-Counts count(const Sentence &caption, const Sentence &reference, const std::vector<Match> &matches) {
+Counts count(const Sentence &caption, const Sentence &reference, const std::vector<Match> &matches,
+             const Parameters &parameters) {
+    const double delta = parameters.delta;
+    const auto &module_weights = parameters.module_weights;
     std::int32_t tally[2][module_count][2] = {};  // [caption, reference][module][content, function]
     std::int32_t matched[2] = {}, chunks = 0;
     const Match *before = nullptr;
@@ -46,7 +42,7 @@ Counts count(const Sentence &caption, const Sentence &reference, const std::vect
             sum += tally[side][module][1] * module_weights[module] * (1.0 - delta);
         return sum;
     };
-    auto length = [](const Sentence &sentence) {
+    auto length = [delta](const Sentence &sentence) {
         auto words = static_cast<double>(sentence.size());
         return delta * (words - sentence.function_words) + (1.0 - delta) * sentence.function_words;
     };

@@ -7,6 +7,13 @@
 #include <cstring>
 #include <fstream>
 
+#ifdef __linux__
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
 namespace caplens::meteor {
 
 namespace {
@@ -17,6 +24,35 @@ constexpr std::array<std::uint64_t, 4> multipliers{0x9E3779B97F4A7C15u, 0xC2B2AE
 std::uint64_t scramble(std::uint64_t one, std::uint64_t other) {
     const auto product = static_cast<unsigned __int128>(one) * other;
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+using Sections = std::shared_ptr<const std::byte>;
+
+// What follows the header in a file of this size that nobody can change any more; nothing if it is no such file.
+Sections map_sealed([[maybe_unused]] const std::filesystem::path &path, [[maybe_unused]] std::size_t size) {
+#ifdef __linux__
+    constexpr int seals = F_SEAL_SHRINK | F_SEAL_WRITE;
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return nullptr;
+    struct stat status {};
+    const int found = fcntl(file, F_GET_SEALS);
+    const bool is_sealed = found >= 0 && (found & seals) == seals &&
+                           fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) == size;
+    void *mapped = is_sealed ? mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+    close(file);
+    if (mapped == MAP_FAILED) return nullptr;
+    const Sections whole(static_cast<const std::byte *>(mapped),
+                                                 [size](const std::byte *start) { munmap(const_cast<std::byte *>(start), size); });
+    return {whole, whole.get() + sizeof(Header)};
+#else
+    return nullptr;
+#endif
+}
+
+Sections read_sections(std::ifstream &file, std::size_t size) {
+    const auto words = std::make_shared_for_overwrite<std::uint64_t[]>(padded(size) / 8);
+    if (!file.read(reinterpret_cast<char *>(words.get()), static_cast<std::streamsize>(size))) return nullptr;
+    return {words, reinterpret_cast<const std::byte *>(words.get())};
 }
 
 }  // namespace
@@ -57,8 +93,9 @@ IndexFile::IndexFile(const std::filesystem::path &path, std::string_view kind) :
     if (std::string_view(header.kind.data(), header.kind.size()) != kind) refuse("is not of this kind or version");
     if (header.size != size || size > largest_index) refuse("has not the size it was written with");
     size_ = static_cast<std::size_t>(size - sizeof header);
-    words_ = std::make_unique_for_overwrite<std::uint64_t[]>(padded(size_) / 8);
-    if (!file.read(reinterpret_cast<char *>(words_.get()), static_cast<std::streamsize>(size_))) refuse("is cut short");
+    sections_ = map_sealed(path, static_cast<std::size_t>(size));
+    if (!sections_) sections_ = read_sections(file, size_);
+    if (!sections_) refuse("is cut short");
     if (checksum(header, sections()) != header.checksum) refuse("is damaged: its checksum differs");
     source_.assign(header.source.begin(), std::find(header.source.begin(), header.source.end(), '\0'));
     require(is_plain_name(source_));

@@ -2,7 +2,8 @@
 // order, because an index is built where it is used.
 //
 // A file is believed only after its checksum and every number in it that says where something lies were checked. It is read
-// whole and not mapped: a mapped file that somebody shortens ends the process with SIGBUS.
+// whole and not mapped: a mapped file that somebody shortens ends the process with SIGBUS. Only a copy in memory that is
+// sealed against any change (storage/sealed.py) is mapped, so that processes on one machine share it.
 #pragma once
 
 #include <array>
@@ -55,7 +56,7 @@ std::uint64_t checksum(const Header &header, std::span<const std::byte> after_he
 class IndexFile {
 public:
     IndexFile(const std::filesystem::path &path, std::string_view kind);
-    std::span<const std::byte> sections() const { return {reinterpret_cast<const std::byte *>(words_.get()), size_}; }
+    std::span<const std::byte> sections() const { return {sections_.get(), size_}; }
     const std::string &source() const { return source_; }
     // Throws DamagedIndex, with the file's name, unless this holds.
     void require(bool is_sound) const;
@@ -63,7 +64,7 @@ public:
 private:
     [[noreturn]] void refuse(const char *why) const;
     std::filesystem::path path_;
-    std::unique_ptr<std::uint64_t[]> words_;  // aligned for every kind of element
+    std::shared_ptr<const std::byte> sections_;  // aligned for every kind of element
     std::size_t size_ = 0;
     std::string source_;
 };

@@ -5,9 +5,10 @@
 namespace caplens::meteor {
 
 Lexicon::Lexicon(const std::vector<std::string> &function_words, const Synonyms *synonyms, const Paraphrases *paraphrases,
-                 Interrupt &interrupt)
+                 Interrupt &interrupt, const Stems *stems)
     : synonyms_(synonyms),
       paraphrases_(paraphrases),
+      stems_(stems),
       interrupt_(interrupt),
       function_words_(function_words.begin(), function_words.end()) {}
 
@@ -19,7 +20,7 @@ const Word &Lexicon::look_up(std::string_view text) {
     word.number = static_cast<std::uint32_t>(words_.size());
     std::u16string units = to_utf16(from_utf8(text));
     word.key = java_hash(units);
-    word.stem_key = java_hash(stem(std::move(units)));
+    word.stem_key = java_hash(stem_of(text, std::move(units)));
     word.is_function = function_words_.contains(text);
     synsets_.emplace_back();
     if (synonyms_) {
@@ -35,6 +36,12 @@ const Word &Lexicon::look_up(std::string_view text) {
     numbers_.emplace(std::string(text), word.number);
     words_.push_back(word);
     return words_.back();
+}
+
+std::u16string Lexicon::stem_of(std::string_view text, std::u16string units) const {
+    if (!stems_) return stem(std::move(units));
+    const auto known = stems_->find(text);
+    return known == stems_->end() ? units : to_utf16(from_utf8(known->second));
 }
 
 Sentence Lexicon::read(std::string_view line) {

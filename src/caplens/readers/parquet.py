@@ -17,6 +17,7 @@ from caplens.core.errors import InputError
 from caplens.core.optional import require
 from caplens.readers.columns import ColumnChoice, Columns
 from caplens.readers.limits import Budget
+from caplens.readers.parquet_footer import column_values
 from caplens.readers.rows import Row
 from caplens.readers.source import Source
 from caplens.readers.table import table_columns, table_record
@@ -35,8 +36,12 @@ def read(source: Source, choice: ColumnChoice) -> Iterator[Row]:
     except UnicodeDecodeError:
         raise InputError("holds text that is not UTF-8", where=source.name, remedy="write it again as UTF-8") from None
     except (pyarrow.ArrowException, OSError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"not parquet: {reason[:160]}", where=source.name) from None
+        raise _damaged(error, source.name) from None
+
+
+def _damaged(error: Exception, where: str) -> InputError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return InputError(f"not parquet: {reason[:160]}", where=where)
 
 
 def _rows(source: Source, choice: ColumnChoice) -> Iterator[Row]:
@@ -57,7 +62,7 @@ def _rows(source: Source, choice: ColumnChoice) -> Iterator[Row]:
     paths = [leaf.path for leaf in leaves if _is_wanted(leaf.path, columns, pictures)]
     texts = [leaf.path for leaf in leaves if leaf.path in paths and leaf.physical_type == "BYTE_ARRAY"]
     wanted = {place: not leaf.max_repetition_level for place, leaf in enumerate(leaves) if leaf.path in paths}
-    _check_declared_size(metadata, wanted, source)
+    _check_declared_size(metadata, wanted, source, file)
     number = 0
     with ParquetFile(file, read_dictionary=texts, pre_buffer=False) as table:
         for group in range(metadata.num_row_groups):
@@ -96,7 +101,7 @@ def _is_wanted(path: str, columns: Columns, pictures: dict[str, str]) -> bool:
     return False
 
 
-def _check_declared_size(metadata: Any, leaves: dict[int, bool], source: Source) -> None:
+def _check_declared_size(metadata: Any, leaves: dict[int, bool], source: Source, file: str | BinaryIO) -> None:
     """Refuse a file that says itself that it is too large, before anything is unpacked.
 
     `leaves` are the columns that will be read, each with whether it has one value a row.
@@ -104,11 +109,14 @@ def _check_declared_size(metadata: Any, leaves: dict[int, bool], source: Source)
     if metadata.num_rows > source.limits.rows:
         raise source.limits.exceeded("rows", f"has {metadata.num_rows:,} rows", source.name)
     declared = Budget(source.limits, source.name, source.budget.packed_bytes)
+    in_lists = None if all(leaves.values()) else column_values(file, metadata, source.name)
     for group in range(metadata.num_row_groups):
-        # A repeated value takes almost no room in the file, and four bytes of index once it is read. Only lists are
-        # asked how many they have: where a column's statistics are damaged, pyarrow ends the process for the question.
+        # A repeated value takes almost no room in the file, and four bytes of index once it is read.
         rows = metadata.row_group(group)
-        values = [rows.num_rows if flat else rows.column(position).num_values for position, flat in leaves.items()]
+        values = [
+            rows.num_rows if flat or in_lists is None else in_lists[group][position]
+            for position, flat in leaves.items()
+        ]
         declared.spend_bytes(rows.total_byte_size + 4 * sum(values))
 
 
@@ -171,7 +179,11 @@ class ParquetPicture:
         return f"{self.file}, row {self.number}" + (f", {self.path}" if self.path else "")
 
     def open(self) -> BinaryIO:
-        data = _PICTURES.read(self)
+        pyarrow = require("pyarrow", purpose="reading parquet")
+        try:
+            data = _PICTURES.read(self)
+        except pyarrow.ArrowException as error:
+            raise _damaged(error, self.name) from None
         if data is not None:
             return io.BytesIO(data)
         if not self.path:

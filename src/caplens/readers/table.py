@@ -6,9 +6,10 @@ References are a json list in one cell, texts with ``|`` between, or columns ref
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from caplens.core.errors import InputError
 from caplens.readers.columns import ColumnChoice, Columns, find_columns, listed
@@ -17,6 +18,7 @@ from caplens.readers.rows import Record, Row, split_references
 from caplens.readers.source import Source
 
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_TOO_LONG = "field larger than field limit"
 
 
 def read(source: Source, choice: ColumnChoice) -> Iterator[Row]:
@@ -69,14 +71,14 @@ class Table:
         self.source = source
         self._line = 0
         self._row_bytes = 0
-        lines = self._lines()
-        # Process-wide, and only ever raised: `_lines` holds our own limit.
-        csv.field_size_limit(min(max(csv.field_size_limit(), source.limits.field_bytes), 2**31 - 1))
-        first = next((line for line in lines if line.strip()), None)
+        self._row_lines: list[str] = []
+        self._lines = self._limited_lines()
+        first = next((line for line in self._lines if line.strip()), None)
         if first is None:
             raise InputError("the file is empty", where=source.name)
+        self._row_lines = [first]
         self.delimiter = _delimiter(first, source.suffix)
-        self._reader = csv.reader(chain([first], lines), delimiter=self.delimiter, strict=True)
+        self._reader = csv.reader(chain([first], self._lines), delimiter=self.delimiter, strict=True)
         self.header = [name.strip() for name in self._next_row(0) or ()]
         self.header_line = self._line
 
@@ -97,20 +99,71 @@ class Table:
             yield place, dict(zip(self.header, row, strict=False))
 
     def _next_row(self, number: int) -> list[str] | None:
-        self._row_bytes = 0
         try:
-            return next(self._reader, None)
+            try:
+                return next(self._reader, None)
+            except csv.Error as error:
+                if not str(error).startswith(_TOO_LONG):
+                    raise
+                return read_row(chain(self._row_lines, self._lines), self.delimiter)
         except csv.Error as error:
             problem = str(error).partition(" - ")[0]  # what follows is advice for programmers
             raise InputError(f"not csv: {problem}", where=f"{self.source.name}, row {number + 1}") from None
+        finally:
+            self._row_bytes = 0
+            self._row_lines = []
 
-    def _lines(self) -> Iterator[str]:
+    def _limited_lines(self) -> Iterator[str]:
         """Lines, as many as one row may have: an open quote would swallow the rest of the file."""
         for number, line in self.source.lines():
             self._line = number
             self._row_bytes += len(line)
+            self._row_lines.append(line)
             self.source.budget.check_field(self._row_bytes, "one row", f"{self.source.name}, up to line {number}")
             yield line
+
+
+def read_row(lines: Iterable[str], delimiter: str) -> list[str]:
+    """Return the cells of the row that begins here, however long they are.
+
+    The csv module reads the same, and faster, but its limit on a cell is one for the whole process: not ours to raise.
+
+    >>> read_row(['"one\\n', '""two"" three",four\\n', "next\\n"], ",")
+    ['one\\n"two" three', 'four']
+    """
+    cells: list[str] = []
+    parts: list[str] = []
+    end_of_cell = re.compile(rf"[{delimiter}\r\n]|$")
+    quoted = False
+    for line in lines:
+        at = 0
+        while True:
+            if not quoted and line.startswith('"', at):
+                quoted, at = True, at + 1
+            if quoted:
+                end = line.find('"', at)
+                if end < 0:
+                    parts.append(line[at:])
+                    break  # it goes on in the next line
+                parts.append(line[at:end])
+                if line.startswith('"', end + 1):
+                    parts.append('"')
+                    at = end + 2
+                    continue
+                quoted, at = False, end + 1
+            else:
+                end = cast(re.Match[str], end_of_cell.search(line, at)).start()
+                parts.append(line[at:end])
+                at = end
+            cells.append("".join(parts))
+            parts.clear()
+            if line.startswith(delimiter, at):
+                at += 1
+                continue
+            if line[at:].strip("\r\n"):
+                raise csv.Error(f"{delimiter!r} expected after a cell")
+            return cells
+    raise csv.Error("unexpected end of data")
 
 
 def _delimiter(header: str, suffix: str) -> str:

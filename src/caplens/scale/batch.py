@@ -44,14 +44,15 @@ def score_batch(
     wanted = metrics.split(",") if isinstance(metrics, str) else metrics
     named = tuple(name.strip() for name in wanted if isinstance(name, str))
     loaded = [*_loaded(named, pickle.dumps(options)), *(metric for metric in wanted if isinstance(metric, Metric))]
+    captions = _captions(batch, ColumnChoice(caption_column, image_column, None))
     for metric in loaded:
-        reason = "idf is counted over all references" if corpus_tokenizer(metric) else metric.whole_set()
+        reason = "idf is counted over all references" if corpus_tokenizer(metric) else metric.whole_set(captions)
         if reason:
             raise InputError(
                 f"{metric.name} cannot score a batch alone: {reason}",
                 remedy="give idf= a table of the whole corpus (caplens idf build), or leave this metric out",
             )
-    work = Workspace(_captions(batch, ColumnChoice(caption_column, image_column, None)), quiet=True)
+    work = Workspace(captions, quiet=True)
     return {metric.name: metric.result(work).scores for metric in loaded}
 
 

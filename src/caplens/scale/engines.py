@@ -1,7 +1,8 @@
 """Engines: whatever goes through many tasks, on this machine or on many, and loses none when a worker dies.
 
 An engine has one method: `map(work, tasks)` yields `work(task)` for every task, in any order. `work` and the tasks
-travel by pickle; `work` is called many times in one worker, so what it loads stays there.
+travel by pickle; `work` is called many times in one worker, so what it loads stays there. Large files that every worker
+reads whole can be named in `work.shared_files`: workers on one machine share a copy.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Protocol, TypeVar
 
 from caplens.core.errors import CaplensError, InputError
 from caplens.core.threads import VARIABLE, threads_here
+from caplens.storage.sealed import close_copies, make_copies
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,7 +76,9 @@ class LocalEngine:
         for task in tasks:
             waiting.put(task)
         ended: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-        pool = [_Worker(pickle.dumps(work), max(1, threads_here() // workers)) for _ in range(workers)]
+        copies = make_copies(getattr(work, "shared_files", ()))
+        start = pickle.dumps((copies, work))
+        pool = [_Worker(start, max(1, threads_here() // workers), copies.values()) for _ in range(workers)]
         for worker in pool:
             threading.Thread(target=worker.serve, args=(waiting, ended), daemon=True).start()
         try:
@@ -86,13 +90,14 @@ class LocalEngine:
         finally:
             for worker in pool:
                 worker.stop()
+            close_copies(copies)
 
 
 class _Worker:
     """One process, started anew when it dies, and the thread that talks to it."""
 
-    def __init__(self, work: bytes, threads: int) -> None:
-        self._work, self._threads = work, threads
+    def __init__(self, start: bytes, threads: int, descriptors: Collection[int]) -> None:
+        self._start, self._threads, self._descriptors = start, threads, descriptors
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         self._lock = threading.Lock()
@@ -133,10 +138,11 @@ class _Worker:
                     [sys.executable, "-m", "caplens.scale.worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
+                    pass_fds=self._descriptors,
                     env={**os.environ, **FRUGAL, VARIABLE: str(self._threads), "PYTHONPATH": path},
                 )
                 assert self._process.stdin is not None
-                send(self._process.stdin, self._work)
+                send(self._process.stdin, self._start)
             return self._process
 
     def _end(self) -> None:

@@ -13,7 +13,7 @@ from caplens.core.progress import Progress, silent
 from caplens.metrics import GROUPS, default_metrics, expand_groups, find_metric, load_metrics
 from caplens.metrics.base import Metric
 from caplens.scale.engines import Engine, make_engine
-from caplens.scale.plan import AddCounts, CountShard, Done, Reading, ScoreShard, corpus_tokenizer
+from caplens.scale.plan import AddCounts, CountShard, Done, Reading, ScoreShard, corpus_tokenizer, refuse_whole_set
 from caplens.scale.results import ShardReport
 from caplens.scale.shards import Shard, choose_part, find_shards, refuse_folder_of
 from caplens.scale.stored import PURPOSE
@@ -75,12 +75,7 @@ def evaluate_shards(
     if allow_urls and any("allow_urls" in find_metric(name).options() for name in names):
         options["allow_urls"] = True
     loaded = [*(load_metrics(names, options) if names else ()), *made]
-    for metric in loaded:
-        if metric.whole_set():
-            raise InputError(
-                f"{metric.name} needs all captions at once: {metric.whole_set()}",
-                remedy="score one file without --output, or leave this metric out",
-            )
+    refuse_whole_set(loaded)
     tokenizers = {tokenizer_name(found): found for metric in loaded if (found := corpus_tokenizer(metric)) is not None}
     if tokenizers and len(shards) < len(every):
         raise InputError(
@@ -91,7 +86,8 @@ def evaluate_shards(
         name: build_shared_idf(shards, runner, reading, tokenizer, folder, progress)
         for name, tokenizer in tokenizers.items()
     }
-    task = ScoreShard(tuple(names), options, tuple(made), reading, folder, idf, strict)
+    files = tuple(path for metric in loaded for path in metric.shared_files(progress))
+    task = ScoreShard(tuple(names), options, tuple(made), reading, folder, idf, strict, files)
     done = go_through(runner, task, shards, "shards scored", progress)
     errors = {entry.shard.location: entry.error for entry in done if entry.error}
     finished = [entry for entry in done if not entry.error]

@@ -121,6 +121,8 @@ class ScoreShard:
     idf: Mapping[str, Path] = field(default_factory=dict)
     """Tables over all shards, by the name of their tokenizer, for metrics with ``idf="corpus"``."""
     strict: bool = False
+    shared_files: tuple[Path, ...] = ()
+    """Large files that every worker reads."""
 
     def __call__(self, shard: Shard) -> Done:
         return attempt(self._score, shard)
@@ -164,6 +166,7 @@ class ScoreShard:
         """
         with shard.on_disk() as file:
             captions = replace(self.reading.read(file), source=shard.location)
+            refuse_whole_set([entry.metric for entry in metrics], captions)
             work = Workspace(captions, strict=self.strict, quiet=True, details=False)
             results = [entry.metric.result(work) for entry in metrics]
             texts: dict[str, list[str | None]] = {"id": [*captions.ids], "caption": [*captions.candidates]}
@@ -181,6 +184,16 @@ def _load(task: bytes) -> list[Loaded]:
     tables = {tokenizer: replace(IdfTable.load(path), is_corpus=True) for tokenizer, path in idf.items()}
     loaded = [(_with_idf(metric, tables), name) for metric, name in made]
     return [Loaded(metric, name, metric.identity().digest) for metric, name in loaded]
+
+
+def refuse_whole_set(metrics: Sequence[Metric], captions: CaptionSet | None = None) -> None:
+    """Raise an `InputError` if one of the metrics cannot score a part of the captions by itself."""
+    for metric in metrics:
+        if reason := metric.whole_set(captions):
+            raise InputError(
+                f"{metric.name} needs all captions at once: {reason}",
+                remedy="score one file without --output, or leave this metric out",
+            )
 
 
 def corpus_tokenizer(metric: Metric) -> Tokenizer | None:

@@ -114,11 +114,32 @@ def write_rows(
     """Write the results of a shard, whole or not at all."""
     pyarrow = require("pyarrow", purpose=PURPOSE)
     write_table = require("pyarrow.parquet:write_table", purpose=PURPOSE)
-    columns = {name: pyarrow.array(column, pyarrow.string()) for name, column in texts.items()}
-    columns |= {name: pyarrow.array(column) for name, column in numbers.items()}
+    columns = {name: _text_column(column) for name, column in texts.items()}
+    columns |= {name: _number_column(column) for name, column in numbers.items()}
+    table = pyarrow.Table.from_arrays(list(columns.values()), list(columns))
     about = json.dumps(asdict(summary)).encode()
-    with atomic_path(path) as temporary:
-        write_table(pyarrow.table(columns).replace_schema_metadata({_KEY: about}), temporary, compression="zstd")
+    try:
+        with atomic_path(path) as temporary:
+            write_table(table.replace_schema_metadata({_KEY: about}), temporary, compression="zstd")
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror or error})",
+            where=str(path),
+            remedy="make room and run the same command again: finished shards are kept",
+        ) from None
+
+
+# `pyarrow.array` would import pandas, to see whether it was given something of it: 30 MB in every worker.
+def _text_column(texts: Sequence[str | None]) -> Any:
+    builder = require("pyarrow.lib:StringBuilder", purpose=PURPOSE)()
+    builder.append_values(texts)
+    return builder.finish()
+
+
+def _number_column(numbers: Floats) -> Any:
+    pyarrow = require("pyarrow", purpose=PURPOSE)
+    values = pyarrow.py_buffer(np.ascontiguousarray(numbers, np.float64))
+    return pyarrow.Array.from_buffers(pyarrow.float64(), len(numbers), [None, values])
 
 
 def read_summary(path: Path) -> ShardSummary:

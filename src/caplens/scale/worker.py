@@ -8,6 +8,7 @@ import signal
 import sys
 
 from caplens.scale.engines import receive, send
+from caplens.storage.sealed import adopt_copies
 
 
 def main() -> None:
@@ -17,7 +18,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what some library prints is no answer
     try:
-        work = pickle.loads(receive(tasks))
+        copies, work = pickle.loads(receive(tasks))
+        adopt_copies(copies)
         while True:
             task = pickle.loads(receive(tasks))
             try:

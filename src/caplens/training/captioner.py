@@ -24,6 +24,7 @@ from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder
+from caplens.encoders.devices import CPU, Placement, encoder_place
 from caplens.encoders.load import load_encoder
 from caplens.evaluation.evaluate import evaluate
 from caplens.metrics import load_metric
@@ -83,9 +84,11 @@ class Pictures:
 class CaptionerTask(Task):
     """Epochs of cross entropy, then epochs in which sampled captions earn the metric's reward."""
 
-    def __init__(self, captioner: Captioner, pictures: Pictures, config: CaptionerConfig, path: Path) -> None:
-        self.captioner, self.pictures, self.config, self.path = captioner, pictures, config, path
-        self.model: AoANet = captioner.model
+    def __init__(
+        self, captioner: Captioner, pictures: Pictures, config: CaptionerConfig, path: Path, place: Placement = CPU
+    ) -> None:
+        self.captioner, self.pictures, self.config, self.path, self.place = captioner, pictures, config, path, place
+        self.model: AoANet = captioner.model.to(place.device)
         self.steps_per_epoch = math.ceil(len(pictures.ids) / config.batch)
         self.encoded = [captioner.vocabulary.encode(texts, config.longest) for texts in pictures.references]
         self._reward: Reward | None = None
@@ -102,18 +105,21 @@ class CaptionerTask(Task):
         """Every reference of these pictures; a picture is encoded once for all its references."""
         captions = [(number, words) for number, row in enumerate(rows) for words in self.encoded[row]]
         captions.sort(key=lambda caption: -len(caption[1]))
-        memory = self.model.encode(self.pictures.features[rows].float())
+        memory = self.model.encode(self._features(rows))
         memory = memory.select(torch.tensor([number for number, _ in captions]))
-        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions])
-        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions])
+        inputs = pack_sequence([torch.tensor([END, *words]) for _, words in captions]).to(self.place.device)  # type: ignore[arg-type]
+        targets = pack_sequence([torch.tensor([*words, END]) for _, words in captions]).to(self.place.device)  # type: ignore[arg-type]
         loss = functional.nll_loss(self.model(memory, inputs), targets.data)
-        return Step(loss, {"cross_entropy": loss.item()}, len(captions))
+        return Step(loss, {"cross_entropy": loss.detach()}, len(captions))
+
+    def _features(self, rows: Sequence[int]) -> Tensor:
+        return self.pictures.features[rows].to(self.place.device).float()
 
     def _self_critical(self, rows: Sequence[int]) -> Step:
         """Draw captions, and make those more likely that score above the baseline: ∇L ≈ −(r(w) − b) ∇ log p(w)."""
         config, reward = self.config, self._get_reward()
         ids = [self.pictures.ids[row] for row in rows]
-        features = self.pictures.features[rows].float()
+        features = self._features(rows)
         generator = torch.Generator().manual_seed(int(self._random.integers(2**62)))
         drawn = sample(self.model, self.model.encode(features).repeat(config.samples), config.longest, generator)
         if config.baseline == "greedy":
@@ -153,6 +159,7 @@ def fit(
     folder: str | os.PathLike[str],
     progress: Progress = silent,
     start: Captioner | None = None,
+    place: Placement = CPU,
 ) -> Captioner:
     """Train, or go on where the folder's checkpoint stands, and write `captioner.safetensors` into the folder.
 
@@ -161,9 +168,9 @@ def fit(
     load_metric(config.reward)  # an unknown one is known now, not after hours of cross entropy
     torch.manual_seed(config.seed)
     captioner = _new_captioner(pictures, config, spec) if start is None else replace(start, longest=config.longest)
-    run = TrainingRun(folder, {**asdict(config), **asdict(spec), "pictures": len(pictures.ids)})
+    run = TrainingRun(folder, {**asdict(config), **asdict(spec), "pictures": len(pictures.ids), **dict(place.parts)})
     path = run.folder / "captioner.safetensors"
-    task = CaptionerTask(captioner, pictures, config, path)
+    task = CaptionerTask(captioner, pictures, config, path, place)
     optimizer = torch.optim.Adam(captioner.model.parameters(), lr=config.learning_rate)
     plan = Plan(
         name="training the captioner",
@@ -241,11 +248,12 @@ def train(
     features: Path | None = None,
     weights: Path | None = None,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Train on the pictures of split train; what val and test reach is reported, nothing is chosen on them."""
     pairs = read_pairs(captions)
     start = None if weights is None else Captioner.load(weights)
-    image_encoder = load_encoder(encoder)
+    image_encoder = load_encoder(encoder, device=encoder_place(encoder, place).device)
     side = config.grid if start is None else start.spec.side
     spec = FeatureSpec(encoder, image_encoder.grid_identity, side)
     if start is not None and start.spec.identity != spec.identity:
@@ -262,7 +270,7 @@ def train(
     def part(split: Mapping[str, list[str]]) -> Pictures:
         return Pictures(list(split), grids[[row_of[name] for name in split]], list(split.values()))
 
-    captioner = fit(part(pairs.train), config, spec, output, progress, start)
+    captioner = fit(part(pairs.train), config, spec, output, progress, start, place)
     reached: dict[str, Any] = {"training pictures": len(pairs.train), "config": asdict(config)}
     for name in ("val", "test"):
         if splits[name]:

@@ -20,10 +20,10 @@ def symmetric_loss(
     """
     logits = scale * functional.normalize(pictures, dim=-1) @ functional.normalize(captions, dim=-1).T
     if soft is None:
-        truth = torch.arange(len(logits))
+        truth = torch.arange(len(logits), device=logits.device)
         return functional.cross_entropy(logits, truth) + functional.cross_entropy(logits.T, truth)
     share, nearness = soft
-    truth = torch.eye(len(logits), dtype=logits.dtype)
+    truth = torch.eye(len(logits), dtype=logits.dtype, device=logits.device)
     by_picture = torch.lerp(truth, functional.softmax(nearness, dim=1), share)
     by_caption = torch.lerp(truth, functional.softmax(nearness.T, dim=1), share)
     return functional.cross_entropy(logits, by_picture) + functional.cross_entropy(logits.T, by_caption)

@@ -24,6 +24,7 @@ from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.backbones import TEXT, Backbones
 from caplens.encoders.bert import BertEncoder
+from caplens.encoders.devices import CPU, Placement, encoder_place, to_array
 from caplens.encoders.embedded import EDITIONS
 from caplens.storage import weights
 from caplens.storage.atomic import write_atomically
@@ -140,14 +141,14 @@ def load_features(
 class EncoderTask(Task):
     """Both heads and the temperature, trained on pictures with some of their captions; validated by recall."""
 
-    def __init__(self, train: Features, val: Features, config: EncoderConfig) -> None:
-        self.config, self.train, self.val = config, train, val
-        self.pictures, self.texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
+    def __init__(self, train: Features, val: Features, config: EncoderConfig, place: Placement = CPU) -> None:
+        self.config, self.train, self.val, self.place = config, train, val, place
+        self.pictures, self.texts = self.placed(train.pictures), self.placed(train.texts)
         self.steps_per_epoch = math.ceil(len(train.names) / config.batch)
         torch.manual_seed(config.seed)
-        self.heads = self._new_heads()
-        self.teacher = Teacher(train) if config.soft else None
-        self.log_scale = nn.Parameter(torch.tensor(math.log(config.scale)))
+        self.heads = {name: module.to(place.device) for name, module in self._new_heads().items()}
+        self.teacher = Teacher(train, place) if config.soft else None
+        self.log_scale = nn.Parameter(torch.tensor(math.log(config.scale), device=place.device))
         self.model = nn.ModuleDict({**self.heads, "temperature": nn.ParameterDict({"log_scale": self.log_scale})})
 
     def _new_heads(self) -> Modules:
@@ -169,19 +170,19 @@ class EncoderTask(Task):
             self._order = torch.randperm(len(self.train.names))
         chosen = self._order[batch * self.config.batch : (batch + 1) * self.config.batch]
         encoded = self.heads["image"](self.pictures[chosen])
-        loss = torch.zeros(())
+        loss = torch.zeros((), device=self.place.device)
         for _ in range(self.config.captions_per_picture):
             rows = np.array([draw_caption(self.train.captions[index]) for index in chosen.tolist()])
             scale = self.log_scale.exp().clamp(max=100)
             with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bfloat16):
-                texts = text_inputs(self.heads, self.train, rows)
+                texts = text_inputs(self.heads, self.train, rows).to(self.place.device)
             targets = None
             if self.teacher is not None:
                 nearness = self.teacher.nearness(chosen, rows) / self.config.soft_temperature
                 targets = (self.config.soft, nearness)
             loss = loss + symmetric_loss(encoded, self.heads["text"](texts.float()), scale, targets)
         loss = loss / (2 * self.config.captions_per_picture)
-        return Step(loss, {"loss": loss.item()}, len(chosen))
+        return Step(loss, {"loss": loss.detach()}, len(chosen))
 
     def validate(self) -> dict[str, float]:
         to_picture, to_caption = recall(*encode(self.heads, self.val), self.val.owner)
@@ -196,14 +197,16 @@ def draw_caption(rows: NDArray[np.int64]) -> int:
 class Teacher:
     """How near captions are to pictures, by the frozen text tower: the mean cosine with a picture's own captions."""
 
-    def __init__(self, train: Features) -> None:
-        self.texts = torch.from_numpy(train.texts)
-        self.sums = torch.stack([self.texts[rows].sum(dim=0) for rows in train.captions])
-        self.counts = torch.tensor([float(len(rows)) for rows in train.captions])
+    def __init__(self, train: Features, place: Placement = CPU) -> None:
+        sums = np.stack([train.texts[rows].sum(axis=0) for rows in train.captions])
+        counts = np.array([len(rows) for rows in train.captions], np.float32)
+        self.texts, self.sums, self.counts = (
+            torch.from_numpy(array).to(place.device) for array in (train.texts, sums, counts)
+        )
 
     def nearness(self, pictures: Tensor, rows: NDArray[np.int64]) -> Tensor:
         """Return (pictures, captions), caption i being one of picture i's: with itself it is not compared."""
-        own = torch.eye(len(rows))
+        own = torch.eye(len(rows), device=self.texts.device)
         total = self.sums[pictures] @ self.texts[rows].T - own
         return total / (self.counts[pictures][:, None] - own).clamp(min=1)
 
@@ -221,29 +224,34 @@ def text_inputs(heads: Modules, features: Features, rows: NDArray[np.int64]) -> 
 def encode(heads: Modules, features: Features) -> tuple[Vectors, Vectors]:
     """Return the vectors of all pictures, and of all captions in order."""
     ordered = features.ordered
+    device = next(heads["image"].parameters()).device
     with torch.inference_mode():
         for module in heads.values():
             module.eval()
-        pictures: Vectors = heads["image"](torch.from_numpy(features.pictures)).numpy()
+        pictures = to_array(heads["image"](torch.from_numpy(features.pictures).to(device)))
         captions = [
-            heads["text"](text_inputs(heads, features, ordered[start : start + 512])).numpy()
+            to_array(heads["text"](text_inputs(heads, features, ordered[start : start + 512]).to(device)))
             for start in range(0, len(ordered), 512)
         ]
     return pictures, np.concatenate(captions)
 
 
 def fit(
-    features: Mapping[str, Features], config: EncoderConfig, run: TrainingRun, progress: Progress = silent
+    features: Mapping[str, Features],
+    config: EncoderConfig,
+    run: TrainingRun,
+    progress: Progress = silent,
+    place: Placement = CPU,
 ) -> tuple[Modules, float]:
     """Return trained heads by side, and 1/τ; the last epoch is kept."""
-    task = EncoderTask(features["train"], features["val"], config)
+    task = EncoderTask(features["train"], features["val"], config, place)
     steps = config.epochs * task.steps_per_epoch
     groups = [
         {
             "params": list(module.parameters()),
             "lr": config.tuned_learning_rate if name == "additions" else config.learning_rate,
         }
-        for name, module in task.model.items()
+        for name, module in task.model.named_children()
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=config.weight_decay)
     plan = Plan(name="training the encoder", steps=steps, validate_every=task.steps_per_epoch, epochs=True)
@@ -252,13 +260,20 @@ def fit(
     return task.heads, float(task.log_scale.detach().exp().clamp(max=100))
 
 
-def save_heads(heads: Modules, path: Path, name: str, facts: Mapping[str, Any]) -> None:
-    """Write heads as float16 safetensors for `caplens.encoders.embedded`."""
+def save_heads(
+    heads: Mapping[str, nn.Module],
+    path: Path,
+    name: str,
+    facts: Mapping[str, Any],
+    additions: Mapping[str, Vectors] | None = None,
+) -> None:
+    """Write heads as float16 safetensors for `caplens.encoders.embedded`, with additions that were made before."""
     tensors = {
-        f"{side}.{key}": np.asarray(value, np.float16)
+        f"{side}.{key}": value.half().cpu().numpy()
         for side, head in heads.items()
         for key, value in (head.additions() if isinstance(head, TunableLayers) else head.state_dict()).items()
     }
+    tensors |= {f"additions.{key}": array.astype(np.float16) for key, array in (additions or {}).items()}
     values = {"kind": "embedded heads", "name": name, **facts}
     write_tensors(path, tensors, {"caplens": json.dumps(values, sort_keys=True)})
 
@@ -273,15 +288,18 @@ def train(
     encoder: str = "embedded",
     features: Path | None = None,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Compute features, train, write `heads.safetensors` and return what the heads reach; nothing is chosen on test."""
     if encoder not in EDITIONS:
         raise InputError(f"{encoder} has no heads to train", remedy=f"use one of: {', '.join(EDITIONS)}")
     pairs = read_pairs(captions, more_captions)
-    run = TrainingRun(output, {**asdict(config), "encoder": encoder, "training pictures": len(pairs.train)})
+    facts = {"encoder": encoder, "training pictures": len(pairs.train), **dict(place.parts)}
+    run = TrainingRun(output, {**asdict(config), **facts})
     folder = features or output / "features"
-    splits = load_features(EDITIONS[encoder](), pairs, images, folder, progress, config.tuned_layers)
-    heads, scale = fit(splits, config, run, progress)
+    towers = EDITIONS[encoder](place=encoder_place(encoder, place))
+    splits = load_features(towers, pairs, images, folder, progress, config.tuned_layers)
+    heads, scale = fit(splits, config, run, progress, place)
     target = output / "heads.safetensors"
     save_heads(heads, target, "contrastive", {"config": asdict(config), "edition": encoder, "scale": round(scale, 2)})
     reached: dict[str, Any] = {"training pictures": len(pairs.train)}

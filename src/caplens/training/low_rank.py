@@ -76,22 +76,23 @@ class TunableLayers(nn.Module):
 
     def forward(self, texts: Sequence[Vectors]) -> Tensor:
         """Return the mean state of every text, given as (length, width)."""
-        longest = max(len(states) for states in texts)
+        longest = max(len(text) for text in texts)
         padded = np.zeros((len(texts), longest, texts[0].shape[1]), np.float32)
         mask = np.zeros((len(texts), longest), bool)
-        for row, states in enumerate(texts):
-            padded[row, : len(states)], mask[row, : len(states)] = states, True
-        states, present = torch.from_numpy(padded), torch.from_numpy(mask)
+        for row, text in enumerate(texts):
+            padded[row, : len(text)], mask[row, : len(text)] = text, True
+        device = next(self.parameters()).device
+        states, present = torch.from_numpy(padded).to(device), torch.from_numpy(mask).to(device)
         for layer in self.layers:
             states = layer(states, present)
         total = (states * present[..., None]).sum(dim=1)
         return functional.normalize(total, dim=-1)
 
-    def additions(self) -> dict[str, Vectors]:
-        """Return what was learned, by layer and product, for `BertEncoder`."""
+    def additions(self) -> dict[str, Tensor]:
+        """Return what was learned, by layer and product, as `BertEncoder` takes it."""
         learned = {}
         for number, layer in enumerate(self.layers, self.first):
             for name, product in layer.products.items():  # type: ignore[operator, union-attr]
-                learned[f"{number}.{name}.down"] = product.down.detach().numpy()
-                learned[f"{number}.{name}.up"] = product.up.detach().numpy()
+                learned[f"{number}.{name}.down"] = product.down.detach()
+                learned[f"{number}.{name}.up"] = product.up.detach()
         return learned

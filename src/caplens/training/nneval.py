@@ -22,6 +22,7 @@ from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
+from caplens.encoders.devices import CPU, Placement, to_array
 from caplens.metrics._mlp import FeatureMLP
 from caplens.metrics.nneval import FEATURES, HIDDEN, features_identity, nneval_features
 from caplens.storage.content import content_identity
@@ -107,14 +108,21 @@ class NNEvalTask(Task):
     """Cross entropy of people's captions against machines', validated by Kendall's τ with people's ratings."""
 
     def __init__(
-        self, features: Floats, labels: Labels, rated_features: Floats, ratings: Floats, config: NNEvalConfig
+        self,
+        features: Floats,
+        labels: Labels,
+        rated_features: Floats,
+        ratings: Floats,
+        config: NNEvalConfig,
+        place: Placement = CPU,
     ) -> None:
+        self.place = place
         self.config, self.rated_features, self.ratings = config, rated_features, ratings
         self.low, high = features.min(axis=0), features.max(axis=0)
         self.high = np.where(high > self.low, high, self.low + 1)
         self.mean = features.mean(axis=0)
-        self.inputs = torch.from_numpy(2 * (features - self.low) / (self.high - self.low) - 1).float()
-        self.labels = torch.from_numpy(labels)
+        self.inputs = self.placed((2 * (features - self.low) / (self.high - self.low) - 1).astype(np.float32))
+        self.labels = self.placed(labels)
         self.steps_per_epoch = math.ceil(len(labels) / config.batch)
         torch.manual_seed(config.seed)
         sizes = (features.shape[1], HIDDEN, HIDDEN, 1)
@@ -125,6 +133,7 @@ class NNEvalTask(Task):
             nn.init.zeros_(layer.bias)
             if config.monotone:
                 layer.weight.data.abs_()
+        self.model.to(place.device)
 
     def step(self, number: int) -> Step:
         epoch, batch = divmod(number, self.steps_per_epoch)
@@ -132,7 +141,7 @@ class NNEvalTask(Task):
             self._order = np.random.default_rng((self.config.seed, epoch)).permutation(len(self.labels))
         rows = torch.from_numpy(self._order[batch * self.config.batch : (batch + 1) * self.config.batch])
         loss = functional.binary_cross_entropy_with_logits(self.model(self.inputs[rows])[:, 0], self.labels[rows])
-        return Step(loss, {"cross_entropy": loss.item()}, len(rows))
+        return Step(loss, {"cross_entropy": loss.detach()}, len(rows))
 
     def constrain(self) -> None:
         if self.config.monotone:
@@ -146,7 +155,7 @@ class NNEvalTask(Task):
     def network(self) -> FeatureMLP:
         """Return the network as the metric reads it."""
         layers = tuple(
-            (layer.weight.detach().numpy().T.astype(np.float64), layer.bias.detach().numpy().astype(np.float64))
+            (to_array(layer.weight.detach()).T.astype(np.float64), to_array(layer.bias.detach()).astype(np.float64))
             for layer in self.layers
         )
         return FeatureMLP(FEATURES, layers, self.low, self.high, usual=self.mean)
@@ -160,9 +169,10 @@ def fit(
     run: TrainingRun,
     config: NNEvalConfig,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> FeatureMLP:
     """Train on these features; the network of the epoch whose scores agree best with the ratings is returned."""
-    task = NNEvalTask(features, labels, rated_features, ratings, config)
+    task = NNEvalTask(features, labels, rated_features, ratings, config, place)
     plan = Plan(
         name="training NNEval",
         steps=config.epochs * task.steps_per_epoch,
@@ -189,6 +199,7 @@ def train(
     *,
     leave_out: Sequence[str] = (),
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Train, or go on where the folder's checkpoint stands; writes `nneval.safetensors` into the folder.
 
@@ -217,8 +228,8 @@ def train(
     data = Identity.of([identity, content_identity(captions), labels, content_identity(rated.captions), rated.ratings])
     facts = {"images": str(len(human)), "captions": str(len(labels)), "leave_out": ",".join(leave_out)}
     facts["data"] = data.digest[:16]  # so that a run is never resumed with other data
-    run = TrainingRun(output, {**asdict(config), **facts})
-    network = fit(features, labels, rated_features, rated.ratings, run, config, progress)
+    run = TrainingRun(output, {**asdict(config), **facts, **dict(place.parts)})
+    network = fit(features, labels, rated_features, rated.ratings, run, config, progress, place)
     network.about.update(facts)
     weights = run.folder / "nneval.safetensors"
     network.save(weights)

@@ -25,6 +25,7 @@ from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.clip import ClipEncoder, load_clip
 from caplens.encoders.clip_layouts import from_hub
+from caplens.encoders.devices import CPU, Placement, encoder_place
 from caplens.encoders.embedded import EDITIONS, Head, Heads, heads_path, read_heads
 from caplens.storage.atomic import atomic_path
 from caplens.training.contrastive import TrainableHead, symmetric_loss
@@ -102,13 +103,18 @@ class PacTask(Task):
         scale: float,
         config: PacConfig,
         processes: Processes,
+        place: Placement = CPU,
     ) -> None:
         torch.manual_seed(config.seed)
-        self.model: nn.ModuleDict = nn.ModuleDict(dict(projections))
+        self.place = place
+        self.model: nn.ModuleDict = nn.ModuleDict(dict(projections)).to(place.device)
         self.train, self.val, self.scale, self.config, self.processes = train, val, scale, config, processes
-        self.pictures, self.texts = torch.from_numpy(train.pictures), torch.from_numpy(train.texts)
+        self.pictures, self.texts = self.placed(train.pictures), self.placed(train.texts)
         self.new_pictures, self.new_captions = (
-            None if rows is None else torch.from_numpy(rows) for rows in (generated.pictures, generated.captions)
+            None
+            if rows is None
+            else (self.placed(np.nan_to_num(rows)), torch.from_numpy(np.isfinite(rows).all(axis=1)))
+            for rows in (generated.pictures, generated.captions)
         )
 
     def step(self, number: int) -> Step:
@@ -116,7 +122,7 @@ class PacTask(Task):
         rows = torch.randperm(len(self.train.names))[:size]
         captions = torch.tensor([draw_caption(self.train.captions[row]) for row in rows])
         loss = self.loss(rows, captions)
-        return Step(loss, {"loss": loss.item()})
+        return Step(loss, {"loss": loss.detach()})
 
     def loss(self, rows: Tensor, captions: Tensor) -> Tensor:
         """Return eq. 3 over the whole batch, of which every process encodes its share.
@@ -131,10 +137,10 @@ class PacTask(Task):
         ):
             if generated is None:
                 continue
-            features = generated[rows]
-            present = features.isfinite().all(dim=1)
-            if present.sum() > 1:
-                positives = self._encode(side, torch.where(present[:, None], features, 0))
+            features, is_present = generated
+            present = is_present[rows].nonzero()[:, 0]  # on the CPU: nothing waits for the device
+            if len(present) > 1:
+                positives = self._encode(side, features[rows])
                 loss = loss + weight * symmetric_loss(positives[present], partners[present], self.scale)
         return loss
 
@@ -147,8 +153,8 @@ class PacTask(Task):
         for start in range(0, len(self.val.names), self.config.batch):
             rows = np.arange(start, min(start + self.config.batch, len(self.val.names)))
             texts = np.array([self.val.captions[row][0] for row in rows])
-            pictures = self.model["image"](torch.from_numpy(self.val.pictures[rows]))
-            captions = self.model["text"](torch.from_numpy(self.val.texts[texts]))
+            pictures = self.model["image"](self.placed(self.val.pictures[rows]))
+            captions = self.model["text"](self.placed(self.val.texts[texts]))
             losses.append(float(symmetric_loss(pictures, captions, self.scale)))
             sizes.append(len(rows))
         return {"validation_loss": float(np.average(losses, weights=sizes))}
@@ -163,10 +169,11 @@ def fit(
     config: PacConfig,
     run: TrainingRun,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Train the projections in place, to the lowest validation loss; goes on from the run's checkpoint."""
     processes = join_processes()
-    task = PacTask(projections, train, val, generated, scale, config, processes)
+    task = PacTask(projections, train, val, generated, scale, config, processes, place)
     parameters = [parameter for parameter in task.model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate)
     plan = Plan(
@@ -195,11 +202,12 @@ def train(
     features: Path | None = None,
     allow_pickle: bool = False,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Tune an encoder's projections and write `pac.safetensors` into the output folder."""
     pairs = read_pairs(captions, more_captions)
     facts = {"encoder": encoder, "weights": weights, "new captions": new_captions, "new images": new_images}
-    run = TrainingRun(output, {**asdict(config), **facts, "training pictures": len(pairs.train)})
+    run = TrainingRun(output, {**asdict(config), **facts, "training pictures": len(pairs.train), **dict(place.parts)})
     clip: ClipEncoder | None = None
     projections: Mapping[str, nn.Module]
     start: Heads | None = None
@@ -208,23 +216,26 @@ def train(
         projections = heads = head_projections(start.image, start.text)
         scale = start.scale
     else:
-        loaded = load_clip(encoder, weights, allow_pickle=allow_pickle)
+        loaded = load_clip(encoder, weights, allow_pickle=allow_pickle, place=encoder_place(encoder, place))
         if not isinstance(loaded, ClipEncoder):
             raise InputError(f"{encoder} cannot be tuned here", remedy="use embedded or a ViT backbone")
         clip, projections, scale = loaded, clip_projections(loaded), float(loaded.model.logit_scale.exp())
-    frozen: FrozenEncoder = clip or EDITIONS[encoder](additions=start.additions if start else None)
+    frozen: FrozenEncoder = clip or EDITIONS[encoder](
+        place=encoder_place(encoder, place), additions=start.additions if start else None
+    )
     folder = features or output / "features"
     splits = load_features(frozen, pairs, images, folder, progress)
     generated = Generated(
         None if new_images is None else _new_pictures(frozen, pairs, images, folder, new_images, splits, progress),
         None if new_captions is None else _new_captions(frozen, folder, new_captions, splits["train"], progress),
     )
-    result = fit(projections, splits["train"], splits["val"], generated, scale, config, run, progress)
+    result = fit(projections, splits["train"], splits["val"], generated, scale, config, run, progress, place)
     target = output / "pac.safetensors"
-    if clip is None:
-        save_heads(heads, target, "pac", {"config": asdict(config), **facts})
-    else:
+    if clip is not None:
         _save_clip(clip, projections, target)
+    elif start is not None:
+        kept = {"edition": start.edition, "scale": start.scale}
+        save_heads(heads, target, "pac", {"config": asdict(config), **facts, **kept}, start.additions)
     return {"weights": str(target), **result}
 
 
@@ -270,7 +281,7 @@ def _save_clip(clip: ClipEncoder, projections: Mapping[str, nn.Module], path: Pa
     """Write the whole model with its new projections, in the key layout of the published PAC-S checkpoints."""
     state = dict(clip.model.state_dict())
     for side, name in (("image", "visual_projection"), ("text", "text_projection")):
-        state[f"{name}.weight"] = projections[side].state_dict()["weight"]
+        state[f"{name}.weight"] = projections[side].state_dict()["weight"].cpu()
     openai = from_hub({key: value for key, value in state.items() if not key.endswith("position_ids")}, "openai")
     with atomic_path(path) as temporary:
-        save_file({key: value.contiguous().clone() for key, value in openai.items()}, temporary)
+        save_file({key: value.cpu().contiguous().clone() for key, value in openai.items()}, temporary)

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler
 
 from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
+from caplens.encoders.devices import CPU, Placement
 from caplens.training.distributed import Processes
 from caplens.training.run import TrainingRun
 
@@ -30,7 +32,8 @@ class Step(NamedTuple):
     """One step: the loss to minimize, and figures for the curve, each a mean over so many examples."""
 
     loss: Tensor
-    figures: Mapping[str, float]
+    figures: Mapping[str, Tensor | float]
+    """Tensors stay where they are until the curve gets its next point: asking for a number waits for the device."""
     examples: int = 1
 
 
@@ -40,7 +43,13 @@ class Task(ABC):
     model: nn.Module
     """What is trained; its state is what a checkpoint holds."""
     generator: torch.Generator = torch.default_generator
-    """Where its random draws come from, unless they follow from the number of the step."""
+    """Where its random draws come from, unless they follow from the number of the step. Draws are made on the CPU."""
+    place: Placement = CPU
+    """Where the model and its data are, and in which numbers the products are computed."""
+
+    def placed(self, array: NDArray[Any]) -> Tensor:
+        """Return an array as a tensor where the model is."""
+        return torch.from_numpy(array).to(self.place.device)
 
     @abstractmethod
     def step(self, number: int) -> Step:
@@ -117,6 +126,8 @@ class Trainer:
             parameter for group in optimizer.param_groups for parameter in group["params"]
         ]
         self._state = _State(best=-math.inf if plan.higher_is_better else math.inf)
+        # Gradients in float16 would vanish: the loss is multiplied before and they are divided after.
+        self._scaler = torch.amp.GradScaler(task.place.kind, enabled=task.place.dtype == "float16")
 
     def fit(self) -> Fitted:
         """Train to the end, from the run's checkpoint if there is one; the model is left in the state to keep."""
@@ -143,17 +154,20 @@ class Trainer:
 
     def _train(self, end: int) -> dict[str, float]:
         """Take the steps up to `end`; return the means of their figures."""
-        sums: dict[str, float] = {}
+        sums: dict[str, Tensor | float] = {}
         counts: dict[str, int] = {}
         self.task.model.train()
         for number in range(self._state.step, end):
-            loss, figures, examples = self.task.step(number)
+            with self.task.place.autocast():
+                loss, figures, examples = self.task.step(number)
             self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             self.processes.average_gradients(self.parameters)
+            self._scaler.unscale_(self.optimizer)
             if self.plan.clip_norm is not None:
                 nn.utils.clip_grad_norm_(self.parameters, self.plan.clip_norm)
-            self.optimizer.step()
+            self._scaler.step(self.optimizer)
+            self._scaler.update()
             self.task.constrain()
             if self.scheduler is not None and (number + 1) % self.plan.schedule_every == 0:
                 self.scheduler.step()
@@ -162,11 +176,11 @@ class Trainer:
                 counts[name] = counts.get(name, 0) + examples
             self.progress(self.plan.name, number + 1, self.plan.steps)
         self._state.step = end
-        return {name: total / counts[name] for name, total in sums.items()}
+        return {name: float(total) / counts[name] for name, total in sums.items()}
 
     def _validate(self) -> dict[str, float]:
         self.task.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self.task.place.autocast():
             return self.task.validate()
 
     def _keep_best(self, validated: Mapping[str, float]) -> None:
@@ -190,6 +204,7 @@ class Trainer:
         tensors |= {f"best.{name}": tensor for name, tensor in state.best_model.items()}
         tensors |= {"generator": self.task.generator.get_state(), **optimizer_tensors(self.optimizer)}
         values: dict[str, Any] = {"step": state.step, "best step": state.best_step, "best": state.best}
+        values["scaler"] = self._scaler.state_dict()
         self.run.save(tensors, {**values, "scheduler": self.scheduler.state_dict() if self.scheduler else None})
 
     def _resume(self) -> bool:
@@ -205,6 +220,7 @@ class Trainer:
             self.task.model.load_state_dict(_under("model.", tensors))
             self.task.generator.set_state(tensors["generator"])
             restore_optimizer(self.optimizer, tensors)
+            self._scaler.load_state_dict(values["scaler"])
             if self.scheduler is not None:
                 self.scheduler.load_state_dict(values["scheduler"])
                 for group, rate in zip(self.optimizer.param_groups, self.scheduler.get_last_lr(), strict=True):

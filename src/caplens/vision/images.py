@@ -29,6 +29,9 @@ MOST_DECODED_BYTES = 480_000_000
 """A picture that would take more memory than this is refused before it is decoded: 120 megapixels of 8-bit RGB."""
 MOST_SIDE = 65_535
 """Pixels of width or height, as many as a JPEG can have: bringing a longer ribbon to size takes gigabytes."""
+MOST_SCANS = 64
+"""Of a progressive JPEG, which has about ten. Each goes over the whole picture, so that a file of a megabyte could keep
+the decoder busy for an hour."""
 ENOUGH_PIXELS = 672
 """Pixels of the short side, twice what any encoder looks at: a larger JPEG is decoded at ½, ¼ or ⅛ of its size as long
 as so much is left. The photos of rated sets are smaller, and their numbers are those of a full decoding."""
@@ -85,6 +88,8 @@ def decode_image(data: bytes, name: str) -> Image:
     try:
         with _read_header(data, name) as picture:
             _check_size(picture, name)
+            if picture.format in {"JPEG", "MPO"} and has_too_many_scans(data):
+                raise InputError(f"has more than {MOST_SCANS} scans", where=name, remedy="save the picture again")
             if picture.format == "JPEG":
                 picture.draft(picture.mode, (ENOUGH_PIXELS, ENOUGH_PIXELS))
             picture.load()
@@ -151,6 +156,23 @@ def _check_size(picture: ImageFile, name: str) -> None:
             where=name,
             remedy="reduce the picture",
         )
+
+
+def has_too_many_scans(data: bytes) -> bool:
+    """Say whether a JPEG has more scans than any encoder makes."""
+    if data.count(b"\xff\xda") <= MOST_SCANS:
+        return False
+    scans, at = 0, 2
+    while scans <= MOST_SCANS and (at := data.find(b"\xff", at)) >= 0 and at + 4 <= len(data):
+        marker = data[at + 1]
+        if marker == 0xD9:  # the end of the picture
+            break
+        if marker == 0xFF or marker <= 0x01 or 0xD0 <= marker <= 0xD8:  # these have no length
+            at += 1 if marker == 0xFF else 2
+        else:
+            scans += marker == 0xDA
+            at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return scans > MOST_SCANS
 
 
 def to_rgb(picture: Image) -> Image:

@@ -26,12 +26,13 @@ from tests.storage.test_cache import keys, vector
 from tests.vision.test_video import PLAYLISTS, write_video
 
 import caplens
+from caplens.core.captions import BinarySource
 from caplens.core.errors import CaplensError
 from caplens.metrics.meteor import Meteor
 from caplens.readers import page_images, read
 from caplens.storage.cache import EmbeddingCache
 from caplens.text.meteor_data import JAR, TABLE
-from caplens.vision.images import decode_image
+from caplens.vision.images import decode_image, read_media
 from caplens.vision.video import Sampling, frames
 
 Campaign = Callable[[int, int], dict[str, int]]
@@ -66,7 +67,11 @@ def readers(count: int, seed: int) -> dict[str, int]:
             path = Path(folder) / name
             path.write_bytes(changed(draw, seeds[name]))
             try:
-                page_images(path) if name.endswith("html") else read(path)
+                for image in [] if name.endswith("html") else read(path).images or []:
+                    if isinstance(image, BinarySource) and not isinstance(image, str):
+                        read_media(image)
+                for _ in page_images(path) if name.endswith("html") else ():
+                    pass
                 taken["read"] += 1
             except CaplensError:
                 taken["refused"] += 1
@@ -223,7 +228,12 @@ def _parquet() -> dict[str, bytes]:
         import pyarrow
         from pyarrow import parquet
 
-        stored: Any = io.BytesIO()
-        parquet.write_table(pyarrow.table({"id": ["1", "2"], "caption": ["a", "b"]}), stored)
-        return {"a.parquet": stored.getvalue()}
+        texts = {"id": ["1", "2"], "caption": ["a", "b"]}
+        nested = {"references": [["a", "b"], ["c"]], "image": [{"bytes": b"x", "path": "x.jpg"}, None]}
+        found = {}
+        for name, columns in {"a.parquet": texts, "nested.parquet": texts | nested}.items():
+            stored: Any = io.BytesIO()
+            parquet.write_table(pyarrow.table(columns), stored)
+            found[name] = stored.getvalue()
+        return found
     return {}

@@ -25,8 +25,8 @@ import torch
 from safetensors.torch import save_file
 from tests.encoders.random_clip import random_encoder
 
+from caplens.metrics.infometic.explained import LEAST_ALPHA
 from caplens.metrics.infometic.inference import TEXT_LENGTH, tokenize_words
-from caplens.metrics.infometic.metric import LEAST_ALPHA
 from caplens.text.words import split_words
 from caplens.training.infometic.network import InfoMeticNetwork
 from caplens.vision.regions import GridProposer, choose_regions
@@ -162,7 +162,7 @@ def test_unusual_captions_get_a_number_and_a_note(images: list[str], checkpoint:
             weights=str(checkpoint),
             regions="grid",
         )["infometic"]
-    assert any("of 1 captions only the first 30 pieces" in str(warning.message) for warning in caught)
+    assert any("of 1 sentences only the first 30 pieces" in str(warning.message) for warning in caught)
     assert np.isfinite(result.scores).all()
     assert result.details is not None
     assert len(result.details[2]["words"]) == 300

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.judge_server import JudgeServer, Reply, judge_server
+from tests.vision.test_video import write_video
 
 import caplens
 from caplens.core.errors import InputError, MissingData
@@ -86,6 +87,22 @@ def test_fleur_sends_the_picture_made_smaller_and_smooths(server: JudgeServer, p
     assert "|smoothing:no|" in plain["fleur"].signature
 
 
+@pytest.mark.parametrize("name", ["fleur", "g-veval"])
+def test_of_a_video_frames_are_sent_in_their_order(name: str, server: JudgeServer, tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    server.replies = [Reply('{"score": 0.5}')]
+    video = write_video(tmp_path / "film.mp4", 9)
+    kept = {**server.options, "smoothing": False}
+    made = caplens.evaluate(["a dog"], videos=[video], metrics=[name], frames="uniform-3", **kept)[name]
+    words, *shown = server.bodies[0]["messages"][0]["content"]
+    assert words["text"].startswith("The pictures are frames of one video")
+    assert len(shown) == 3
+    assert len({picture["image_url"]["url"] for picture in shown}) == 3
+    assert "|media:video|frames:uniform-3" in made.signature
+    with pytest.raises(InputError, match="every-K or uniform-N"):
+        load_metric(name, frames="some")
+
+
 def test_without_probabilities_the_score_stands_as_it_is_and_a_note_says_so(server: JudgeServer, photo: Path) -> None:
     server.replies = [Reply('{"score": 0.8}')]
     with pytest.warns(match="no probabilities for 1 of 1 scores"):
@@ -114,7 +131,7 @@ def test_g_veval_asks_by_what_is_given(
 
 
 def test_g_veval_with_nothing_to_hold_a_caption_against_says_so(server: JudgeServer) -> None:
-    with pytest.raises(MissingData, match="references or pictures"):
+    with pytest.raises(MissingData, match="references, pictures or videos"):
         caplens.evaluate(["a"], metrics=["g-veval"], **server.options)
 
 

@@ -89,6 +89,16 @@ class PairScores:
     regions: Floats
     words: Floats
 
+    @classmethod
+    def mean(cls, parts: Sequence[PairScores]) -> PairScores:
+        """A caption from its sentences: mean scores, for every region the largest α, and all words."""
+        if len(parts) == 1:
+            return parts[0]
+        precision, recall, cosine = np.mean([(part.precision, part.recall, part.cosine) for part in parts], axis=0)
+        regions = np.max([part.regions for part in parts], axis=0)
+        words = np.concatenate([part.words for part in parts])
+        return cls(float(precision), float(recall), float(cosine), regions, words)
+
 
 class InfoMeticModel:
     """The network with what its file says about it."""

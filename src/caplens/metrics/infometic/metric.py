@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caplens.core.captions import CaptionSet
-from caplens.core.details import Details, LazyDetails, Missing, Region, Word
 from caplens.core.errors import MissingData
-from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
+from caplens.metrics._sentences import parts_fact, parts_note
 from caplens.metrics._visual import VisualMetric
 from caplens.metrics.base import Resources, Statistics, register
-from caplens.metrics.infometic.percentiles import SCORES, HumanPercentiles, percentiles_of, percentiles_path
+from caplens.metrics.infometic.explained import Explained, Judged
+from caplens.metrics.infometic.percentiles import HumanPercentiles, percentiles_of, percentiles_path
 from caplens.storage.weights import find, model_digest
-from caplens.text.language import UNTRUSTED, foreign_note, looks_english
+from caplens.text.language import foreign_note
+from caplens.text.sentences import TextParts, split_sentences
 from caplens.text.wordnet import WORDNET
 
 if TYPE_CHECKING:
@@ -33,17 +34,11 @@ if TYPE_CHECKING:
     from caplens.metrics.infometic.inference import InfoMeticModel, PairScores, WordPieces
     from caplens.metrics.infometic.region_features import RegionFeatures
     from caplens.text.words import Word as TaggedWord
-    from caplens.vision.regions import Proposer, Regions
+    from caplens.vision.regions import Proposer
 
 PAPER = "Hu et al. 2023, InfoMetIC: An Informative Metric for Reference-free Image Caption Evaluation"
 SHIPPED = "infometic"
 """The network that comes with caplens."""
-LEAST_ALPHA = 0.1
-"""β (§3.3): below it a word is wrong, a region not mentioned."""
-FOREIGN = 0.005
-"""Share of people's captions that score lower, under which one seems to be about another picture."""
-NAMED = 0.3
-"""Confidence from which the detector's name for a region is worth saying."""
 
 
 class RegionMetric(VisualMetric):
@@ -91,14 +86,14 @@ class RegionMetric(VisualMetric):
     def pair_scores(self, work: Workspace) -> dict[int, PairScores]:
         """Return scores by row, for the captions whose picture could be read."""
 
-    def notes(self, texts: Sequence[str]) -> tuple[str, ...]:
+    def notes(self, captions: TextParts | None = None) -> tuple[str, ...]:
         from caplens.text.words import tagger_lacks
 
         lack = tagger_lacks()
         if not lack:
-            return super().notes(texts)
+            return super().notes(captions)
         hint = f"no parser works here, so in the details every word but a stop word can be wrong; {lack}"
-        return (*super().notes(texts), hint)
+        return (*super().notes(captions), hint)
 
     def percentiles(self) -> HumanPercentiles | None:
         """Where people's captions stand on its scales, if that was measured."""
@@ -108,17 +103,55 @@ class RegionMetric(VisualMetric):
         """The score of one caption."""
         return scores.precision + scores.recall
 
+    def sentences(self, work: Workspace) -> TextParts:
+        """Captions as they are read word by word: whole, and sentence by sentence those that are too long for that."""
+        from caplens.metrics.infometic.inference import tokenize_words
+        from caplens.text.words import split_words
+
+        encoder = self.get_encoder()
+
+        def fits(text: str) -> bool:  # a single sentence that is too long loses its end, as with the authors
+            return len(split_sentences(text)) < 2 or not tokenize_words(encoder, split_words(text)).cut
+
+        key = ("captions by sentences", encoder.fingerprint)
+        return work.get_or_compute(key, lambda: TextParts.of(work.captions.candidates, fits))
+
+    def reading(self, work: Workspace) -> Workspace:
+        """The workspace itself, or where captions are read sentence by sentence one whose captions are these."""
+        parts = self.sentences(work)
+        if not parts.cut:
+            return work
+
+        def make() -> Workspace:
+            rows = np.repeat(np.arange(len(work.captions)), parts.counts)
+            captions = replace(work.captions.take(rows.tolist()), candidates=parts.texts)
+            return replace(work, captions=captions, _computed={})
+
+        return work.get_or_compute(("workspace of sentences", self.get_encoder().fingerprint), make)
+
     def statistics(self, work: Workspace) -> Statistics:
-        judged = self.pair_scores(work)
+        from caplens.metrics.infometic.inference import TEXT_LENGTH
+
+        parts, reading = self.sentences(work), self.reading(work)
+        scored, regions, words = self.pair_scores(reading), self.region_features(reading), self.tagged(reading)
         scores = np.full(len(work.captions), np.nan)
-        for row, pair in judged.items():
-            scores[row] = self.overall(pair)
-        regions = self.region_features(work)
-        shown = {row: regions.images[regions.rows[row]].regions for row in judged}
-        numbers = {row: float(scores[row]) for row in judged}
-        details = Explained(judged, self.tagged(work), shown, numbers, self.percentiles())
-        notes = self.notes(work.captions.candidates)
-        return Statistics(scores[:, None], details=details, notes=notes, failures=regions.failures)
+        judged: dict[int, Judged] = {}
+        failures = {}
+        for row, (start, end) in enumerate(zip(parts.starts.tolist(), parts.ends.tolist(), strict=True)):
+            if start not in scored:  # all sentences of a caption have its picture
+                failures[row] = regions.failures[start]
+                continue
+            sentences = [scored[part] for part in range(start, end)]
+            scores[row] = np.mean([self.overall(pair) for pair in sentences])
+            shown = regions.images[regions.rows[start]].regions
+            judged[row] = Judged(sentences, words[start:end], shown, float(scores[row]))
+        details = Explained(work.captions.candidates, judged, self.percentiles(), self.overall)
+        notes = self.notes(self.text_parts(reading, reading.captions.candidates))
+        if parts.cut:
+            notes = (*notes, parts_note(parts, TEXT_LENGTH))
+        return Statistics(
+            scores[:, None], details=details, notes=notes, failures=failures, facts=parts_fact("mean", parts)
+        )
 
 
 def _tagger() -> str:
@@ -129,111 +162,6 @@ def _tagger() -> str:
         return require_tagger().name
     except MissingData:
         return "absent"
-
-
-class Explained(LazyDetails):
-    """Details of every caption, made when somebody looks."""
-
-    def __init__(
-        self,
-        judged: dict[int, PairScores],
-        words: list[list[TaggedWord]],
-        regions: dict[int, Regions],
-        scores: dict[int, float],
-        percentiles: HumanPercentiles | None,
-    ) -> None:
-        self.judged, self.words, self.regions, self.scores = judged, words, regions, scores
-        self.percentiles = percentiles
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def of(self, row: int) -> Details:
-        """What is right, wrong and missing."""
-        if row not in self.judged:
-            return {}
-        scores, regions = self.judged[row], self.regions[row]
-        if not looks_english(" ".join(word.text for word in self.words[row])):
-            return _unjudged(self.words[row], regions, scores)
-        details: Details = {
-            "precision": scores.precision,
-            "recall": scores.recall,
-            "overall": self.scores[row],
-            "cosine": scores.cosine,
-            "words": _words(self.words[row], scores.words),
-            "regions": _regions(regions, scores.regions),
-            "missing": _missing(regions, scores.regions),
-        }
-        _link(details, self.words[row])
-        if self.percentiles is not None:
-            near = scores.cosine
-            details["percentiles"] = {key: self.percentiles.of_score(key, details[key] or 0.0, near) for key in SCORES}
-            judged = [word for word in details["words"] if "status" in word]
-            for word in judged:
-                word["percentile"] = self.percentiles.of_word(word["score"] or 0.0, len(judged), near)
-            if details["percentiles"]["overall"] < FOREIGN:
-                details["note"] = "this caption seems to be about another picture"
-        if not any(word.semantic for word in self.words[row]):
-            details["note"] = "no word of this caption says something that a picture could show"
-        return details
-
-
-def _unjudged(tagged: Sequence[TaggedWord], regions: Regions, scores: PairScores) -> Details:
-    """A caption in a language that is not understood: its weights mean nothing, so no verdicts are made of them."""
-    words, seen = _words(tagged, scores.words), _regions(regions, scores.regions)
-    for entry in (*words, *seen):
-        entry.pop("status", None)
-    unsaid: Details = {"precision": None, "recall": None, "overall": None}
-    return {**unsaid, "cosine": scores.cosine, "words": words, "regions": seen, "note": UNTRUSTED}
-
-
-def _link(details: Details, tagged: Sequence[TaggedWord]) -> None:
-    """Say which regions each noun names, by the detector's names; what is named is not left out."""
-    from caplens.text.object_labels import named
-
-    nouns = [word.text if word.tag.startswith("NN") or (word.semantic and not word.tag) else "" for word in tagged]
-    places = named(nouns, [region.get("label", "") for region in details["regions"]])
-    for word, named_regions in zip(details["words"], places, strict=True):
-        if named_regions:
-            word["regions"] = named_regions
-    mentioned = {number for named_regions in places for number in named_regions}
-    details["missing"] = [item for item in details["missing"] if mentioned.isdisjoint(item["regions"])]
-
-
-def _words(tagged: Sequence[TaggedWord], alphas: Floats) -> list[Word]:
-    entries: list[Word] = []
-    for word, alpha in zip(tagged, alphas, strict=True):
-        entry = Word(text=word.text, score=float(alpha))
-        if word.semantic and alpha > 0:  # what was cut off has no weight, and is not wrong
-            entry["status"] = "right" if alpha >= LEAST_ALPHA else "wrong"
-        entries.append(entry)
-    return entries
-
-
-def _regions(regions: Regions, alphas: Floats) -> list[Region]:
-    entries: list[Region] = []
-    for box, label, confidence, alpha in zip(
-        regions.boxes, regions.labels, regions.confidences, alphas[:-1], strict=True
-    ):
-        entry = Region(box=[float(side) for side in box], score=float(alpha))
-        entry["status"] = "mentioned" if alpha >= LEAST_ALPHA else "missing"
-        if label and confidence >= NAMED:
-            entry["label"] = label
-        entries.append(entry)
-    return entries
-
-
-def _missing(regions: Regions, alphas: Floats) -> list[Missing]:
-    """Names of what no region was mentioned of, the most confident first."""
-    named: dict[str, list[int]] = {}
-    for number, (label, confidence) in enumerate(zip(regions.labels, regions.confidences, strict=True)):
-        if label and confidence >= NAMED:
-            named.setdefault(label, []).append(number)
-    return [
-        Missing(text=label, score=float(alphas[places].max()), regions=places)
-        for label, places in named.items()
-        if alphas[places].max() < LEAST_ALPHA
-    ]
 
 
 class InfoMetricFamily(RegionMetric):
@@ -332,13 +260,11 @@ class InfoMetricFamily(RegionMetric):
         from caplens.metrics.infometic.inference import TEXT_LENGTH
 
         statistics = super().statistics(work)
-        cut = sum(pieces.cut for pieces in self._word_pieces(work))
+        cut = sum(pieces.cut for pieces in self._word_pieces(self.reading(work)))
         if not cut:
             return statistics
-        note = f"of {cut} captions only the first {TEXT_LENGTH - 2} pieces of words were looked at one by one"
-        return Statistics(
-            statistics.rows, statistics.details, (*statistics.notes, note), statistics.failures, statistics.facts
-        )
+        note = f"of {cut} sentences only the first {TEXT_LENGTH - 2} pieces of words were looked at one by one"
+        return replace(statistics, notes=(*statistics.notes, note))
 
 
 @register

@@ -11,8 +11,8 @@ import base64
 import hashlib
 import io
 import os
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from caplens.metrics.judge.prompts import Prompt
 from caplens.storage.identity import Identity
 from caplens.vision.images import decode_image, read_media
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+OF_A_VIDEO = "The pictures are frames of one video, in their order. What is said of the picture is meant of the video."
 LONGEST_SIDE = 1024
 """Pixels of a picture as it is sent."""
 ALTERNATIVES = 20
@@ -52,6 +56,7 @@ class JudgeMetric(Metric):
         timeout: seconds that an answer may take.
         retries: how often a server that is busy or broken is asked again.
         allow_urls: whether pictures at http(s) addresses are fetched, to be sent along.
+        frames: which frames of a video are sent along where captions have videos and no pictures: uniform-N or every-K.
     """
 
     only_when_named = True
@@ -73,7 +78,10 @@ class JudgeMetric(Metric):
         timeout: float = 120.0,
         retries: int = 4,
         allow_urls: bool = False,
+        frames: str = "uniform-8",
     ) -> None:
+        from caplens.vision.video import Sampling
+
         self.model = options.text("model", model)
         self.base_url = check_url(options.text("base_url", base_url)) if base_url else ""
         self.prompt = None if prompt is None else options.path("prompt", prompt, "file with a prompt")
@@ -86,6 +94,7 @@ class JudgeMetric(Metric):
         self.timeout = options.number("timeout", timeout, low=0.0, above=True)
         self.retries = options.whole_number("retries", retries, low=0)
         self.allow_urls = options.flag("allow_urls", allow_urls)
+        self.frames = options.readable("frames", frames, Sampling.parse, "all, every-K or uniform-N")
         if self.samples > 1 and self.temperature == 0:
             raise InputError(
                 "several samples at temperature 0 are all alike",
@@ -101,7 +110,7 @@ class JudgeMetric(Metric):
         return Prompt.shipped(self.name)
 
     def looks(self, captions: CaptionSet) -> bool:
-        """Say whether pictures are sent along."""
+        """Say whether pictures, or frames of videos, are sent along."""
         return "image" in self.needs
 
     def check(self, captions: CaptionSet) -> None:
@@ -142,7 +151,7 @@ class JudgeMetric(Metric):
         )
         failures: dict[int, str] = {}
         requests: dict[int, list[Request]] = {}
-        pictures: dict[str, bytes] = {}
+        pictures: dict[str, list[bytes]] = {}
         for row, caption in enumerate(captions.candidates):
             if not caption.strip():
                 continue  # says nothing, and is worth nothing
@@ -191,6 +200,8 @@ class JudgeMetric(Metric):
     def _facts(self, prompt: Prompt, captions: CaptionSet, unsmoothed: int, judged: int) -> dict[str, str]:
         smoothed = "no" if not self._smooth or unsmoothed == judged else "some" if unsmoothed else "yes"
         facts = {"prompt": prompt.label, "smoothing": smoothed, "picture": "yes" if self.looks(captions) else "no"}
+        if self.looks(captions) and captions.images is None:
+            facts |= {"media": "video", "frames": self.frames}
         if prompt.wants_references:
             facts["references"] = reference_counts(captions.references or [])
         return facts
@@ -203,11 +214,15 @@ class JudgeMetric(Metric):
             "coarse as the model writes them",
         )
 
-    def _requests(self, prompt: Prompt, captions: CaptionSet, row: int, pictures: dict[str, bytes]) -> list[Request]:
+    def _requests(
+        self, prompt: Prompt, captions: CaptionSet, row: int, pictures: dict[str, list[bytes]]
+    ) -> list[Request]:
         """The questions about one caption, one per sample; `pictures` has those that were made ready before."""
         references = captions.references[row] if captions.references is not None else []
         text = prompt.fill(captions.candidates[row], references)
-        picture = self._picture(captions, row, pictures) if self.looks(captions) else None
+        shown = self._pictures(captions, row, pictures) if self.looks(captions) else []
+        if shown and captions.images is None:
+            text = f"{OF_A_VIDEO}\n\n{text}"
         fixed: dict[str, Any] = {"model": self.model, "temperature": self.temperature, "max_tokens": self.max_tokens}
         if prompt.wants_json:
             fixed["response_format"] = {"type": "json_object"}
@@ -218,25 +233,35 @@ class JudgeMetric(Metric):
             seeded = {**fixed, "seed": sample} if self.samples > 1 else fixed
 
             def body(seeded: dict[str, Any] = seeded) -> dict[str, Any]:
-                return {**seeded, "messages": [{"role": "user", "content": _content(text, picture)}]}
+                return {**seeded, "messages": [{"role": "user", "content": _content(text, shown)}]}
 
-            content = {**seeded, "text": text, "picture": picture and hashlib.sha256(picture).hexdigest()}
+            content = {
+                **seeded,
+                "text": text,
+                "picture": hashlib.sha256(b"".join(shown)).hexdigest() if shown else None,
+            }
             key = answer_key(self.base_url, content)
-            made.append(Request(key, body, len(text), picture is not None))
+            made.append(Request(key, body, len(text), bool(shown)))
         return made
 
-    def _picture(self, captions: CaptionSet, row: int, ready: dict[str, bytes]) -> bytes:
-        media: Media | None = captions.images[row] if captions.images is not None else None
+    def _pictures(self, captions: CaptionSet, row: int, ready: dict[str, list[bytes]]) -> list[bytes]:
+        """The picture, or frames of the video, as they are sent."""
+        column = captions.videos if captions.images is None else captions.images
+        media: Media | None = column[row] if column is not None else None
         if media is None:
-            raise InputError("a judge looks at the picture, and there is none", where=captions.where(row))
+            kind = "video" if captions.images is None and captions.videos is not None else "picture"
+            raise InputError(f"a judge looks at the {kind}, and there is none", where=captions.where(row))
         name = media_name(media)
         if name not in ready:
-            picture = decode_image(read_media(media, allow_urls=self.allow_urls), name)
-            picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-            stream = io.BytesIO()
-            picture.save(stream, "JPEG", quality=90)
-            ready[name] = stream.getvalue()
+            ready[name] = [_jpeg(picture) for picture in self._decoded(media, name, captions.images is None)]
         return ready[name]
+
+    def _decoded(self, media: Media, name: str, is_video: bool) -> Iterable[Image]:
+        if not is_video:
+            return [decode_image(read_media(media, allow_urls=self.allow_urls), name)]
+        from caplens.vision.video import Sampling, open_video
+
+        return open_video(media, allow_urls=self.allow_urls).frames(Sampling.parse(self.frames))
 
     def _score(self, answer: Answer | None, request: Request, client: JudgeClient) -> tuple[float, str, bool]:
         """Score from 0 to 1, reason, and whether it was smoothed; an `InputError` says why there is none."""
@@ -267,7 +292,7 @@ class Fleur(JudgeMetric):
     """How well the caption describes the picture, says a multimodal model; smoothed by its digits' probabilities."""
 
     name = "fleur"
-    needs = frozenset({"image"})
+    needs = frozenset({"image", "video"})
     paper = "Lee, Park and Kang, ACL 2024 (FLEUR)"
     summary = "a multimodal model rates the caption against the picture; score smoothing"
     scale = (0.0, 1.0)
@@ -280,22 +305,22 @@ class GVEval(JudgeMetric):
 
     name = "g-veval"
     needs = frozenset()
-    optional_inputs: ClassVar[frozenset[Need]] = frozenset({"references", "image"})
+    optional_inputs: ClassVar[frozenset[Need]] = frozenset({"references", "image", "video"})
     paper = "Tong et al., AAAI 2025 (G-VEval)"
     summary = "a model reasons in steps about caption, references and picture, whatever is given; smoothed"
     smooths = True
 
     def looks(self, captions: CaptionSet) -> bool:
-        return captions.images is not None
+        return captions.images is not None or captions.videos is not None
 
     def own_prompt(self, captions: CaptionSet) -> Prompt:
-        if captions.images is None:
+        if not self.looks(captions):
             return Prompt.shipped("g-veval-references")
         return Prompt.shipped("g-veval-picture" if captions.references is None else "g-veval-both")
 
     def check(self, captions: CaptionSet) -> None:
-        if captions.images is None and captions.references is None:
-            raise MissingData("g-veval needs references or pictures: pass references= or images=")
+        if not self.looks(captions) and captions.references is None:
+            raise MissingData("g-veval needs references, pictures or videos: pass references=, images= or videos=")
         super().check(captions)
 
 
@@ -311,7 +336,7 @@ class Judge(JudgeMetric):
 
     name = "judge"
     needs = frozenset()
-    optional_inputs: ClassVar[frozenset[Need]] = frozenset({"references", "image"})
+    optional_inputs: ClassVar[frozenset[Need]] = frozenset({"references", "image", "video"})
     paper = ""
     summary = "a language model answers your own prompt (prompt=FILE), with or without the picture"
 
@@ -323,7 +348,7 @@ class Judge(JudgeMetric):
         self.scale = (self.low, self.high)  # type: ignore[misc]  # the prompt's own
 
     def looks(self, captions: CaptionSet) -> bool:
-        return self.picture and captions.images is not None
+        return self.picture and (captions.images is not None or captions.videos is not None)
 
     def own_prompt(self, captions: CaptionSet) -> Prompt:
         raise MissingData("judge asks what your own prompt asks: give prompt=FILE (-o prompt=FILE)")
@@ -332,8 +357,16 @@ class Judge(JudgeMetric):
         return (*super().signature_parts(), ("low", f"{self.low:g}"), ("high", f"{self.high:g}"))
 
 
-def _content(text: str, picture: bytes | None) -> str | Sequence[dict[str, Any]]:
-    if picture is None:
+def _jpeg(picture: Image) -> bytes:
+    picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=90)
+    return stream.getvalue()
+
+
+def _content(text: str, pictures: Sequence[bytes]) -> str | Sequence[dict[str, Any]]:
+    if not pictures:
         return text
-    address = f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"
-    return [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": address}}]
+    addresses = [f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}" for picture in pictures]
+    shown = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
+    return [{"type": "text", "text": text}, *shown]

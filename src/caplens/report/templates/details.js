@@ -123,7 +123,7 @@ const caplensDetails = (() => {
     return [title(name), grid];
   }
 
-  const DRAWN = new Set(["note", "percentiles", "words", "missing", "tuples", "categories", "contributions", "regions", ...Object.keys(QUESTIONS)]);
+  const DRAWN = new Set(["note", "percentiles", "words", "sentences", "missing", "tuples", "categories", "contributions", "regions", ...Object.keys(QUESTIONS)]);
 
   // Keys outside the convention: numbers and short lists as they are, anything deeper as json.
   function facts(details) {
@@ -170,6 +170,15 @@ const caplensDetails = (() => {
       main.append(words, line);
     }
     main.append(...scores(details));
+    if ((details.sentences || []).length) {
+      main.append(title("Sentence by sentence"), make("ol", "sentences", ...details.sentences.map((sentence) => {
+        const text = make("span", KINDS[sentence.status] || "", String(sentence.text));
+        text.dir = "auto";
+        const item = make("li", "", text, " ", make("small", "", number(sentence.score)));
+        item.title = remark(sentence);
+        return item;
+      })));
+    }
     const missing = (details.missing || []).map((item) => typeof item === "string" ? { text: item } : item);
     if (missing.length) {
       const chips = make("p", "chips", ...missing.map((item) => {

@@ -16,8 +16,8 @@ from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
 from caplens.encoders.base import Encoder, ahead
 from caplens.encoders.embedder import Embedder
+from caplens.metrics.infometic.explained import NAMED
 from caplens.metrics.infometic.inference import WordPieces, picture_arrays, token_table, tokenize_words, word_mask
-from caplens.metrics.infometic.metric import NAMED
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
 from caplens.storage.identity import Identity

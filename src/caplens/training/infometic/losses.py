@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from caplens.metrics.infometic.metric import LEAST_ALPHA
+from caplens.metrics.infometic.explained import LEAST_ALPHA
 from caplens.training.infometic.config import InfoMeticConfig
 from caplens.training.infometic.data import Ints
 from caplens.training.infometic.network import FusionScores, InfoMeticNetwork
@@ -61,15 +61,16 @@ class Losses:
         )
         every = torch.cat([texts, harder[hard]])
         grid = torch.arange(count)
+        truth = grid.to(self.tokens.device)
         left = torch.cat([grid.repeat_interleave(count), hard])
         right = torch.cat([grid.repeat(count), torch.arange(count, len(every))])
         scores = self.score(pictures, self.split.captions, every, (left, right))
         losses = {}
-        cosines = self.cosines(pictures, texts) if self.config.on_cosine else torch.zeros(())
+        cosines = self.cosines(pictures, texts) if self.config.on_cosine else 0.0
         both = scores.recall + scores.precision
         for name, values in (("recall", scores.recall), ("precision", scores.precision), ("both", both)):
             table = values[: count * count].view(count, count) + cosines
-            losses[name] = (functional.cross_entropy(table, grid) + functional.cross_entropy(table.T, grid)) / 2
+            losses[name] = (functional.cross_entropy(table, truth) + functional.cross_entropy(table.T, truth)) / 2
         similarity = self.reference_similarity(pictures, texts)
         sums = both[: count * count].view(count, count)
         if self.config.graded:
@@ -99,7 +100,7 @@ class Losses:
         captions = functional.normalize(self.split.captions.encoded[texts], dim=-1)
         counts = torch.tensor([len(self.split.captions_of[picture]) for picture in pictures.tolist()])
         owners, sums = self.split.captions.owner[texts], self.split.caption_sums[pictures]
-        return reference_similarity(captions, owners, sums, counts, pictures)
+        return reference_similarity(captions, owners, sums, counts.to(sums.device), pictures.to(sums.device))
 
     def words(self, texts: Tensor) -> tuple[Tensor, Tensor]:
         """Return α of every word of corrupted captions, and their loss (eq. 9), over whole words instead of pieces."""
@@ -116,7 +117,7 @@ class Losses:
             return by_word, terms.mean()
         judged = right | captions.wrong[texts]
         beyond = torch.where(right, 1, -1) * torch.log(by_word.clamp_min(1e-8) / LEAST_ALPHA)
-        sided = functional.softplus(-SHARPNESS * beyond)[judged].mean()
+        sided = torch.where(judged, functional.softplus(-SHARPNESS * beyond), 0).sum() / judged.sum()
         return by_word, terms.mean() + self.config.at_beta * sided
 
     def regions(self, texts: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,7 +163,7 @@ class Sampler:
     """Rows of captions that mention a region."""
 
     def __post_init__(self) -> None:
-        self.with_regions = np.flatnonzero(self.split.mentioned.any(dim=1).numpy())
+        self.with_regions = np.flatnonzero(self.split.mentioned.any(dim=1).cpu().numpy())
 
     def draw(self, most: int) -> int:
         """Return a number below `most`."""

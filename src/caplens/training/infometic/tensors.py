@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +40,11 @@ class CaptionTensors:
     encoded: Tensor
     """The same as the encoder gives them."""
     owner: Tensor
-    semantic_counts: Tensor
+    semantic_counts: Ints
+
+    def to(self, device: str) -> CaptionTensors:
+        """Return the same with all tensors on a device."""
+        return replace(self, **_moved(self, device))
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,15 @@ class SplitTensors:
     """(pictures, width of the encoder): the sum of its captions' unit vectors."""
     neighbors: Ints
     """(pictures, nearest): similar pictures."""
+
+    def to(self, device: str) -> SplitTensors:
+        """Return the same with all tensors on a device."""
+        return replace(self, **_moved(self, device))
+
+
+def _moved(tensors: CaptionTensors | SplitTensors, device: str) -> dict[str, Any]:
+    values = {field.name: getattr(tensors, field.name) for field in fields(tensors)}
+    return {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor | CaptionTensors)}
 
 
 def caption_tensors(captions: Captions, rows: Ints, network: InfoMeticNetwork) -> CaptionTensors:
@@ -86,7 +100,7 @@ def caption_tensors(captions: Captions, rows: Ints, network: InfoMeticNetwork) -
         network.project(torch.from_numpy(captions.vectors)),
         torch.from_numpy(captions.vectors),
         torch.from_numpy(captions.owner),
-        torch.from_numpy(captions.semantic_counts),
+        captions.semantic_counts,
     )
 
 

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
+from caplens.encoders.devices import CPU, Placement, encoder_place
 from caplens.encoders.load import load_encoder
-from caplens.metrics.infometic.metric import LEAST_ALPHA
+from caplens.metrics.infometic.explained import LEAST_ALPHA
 from caplens.metrics.infometic.network import heads_of
 from caplens.storage.tensors import write_tensors
 from caplens.training.infometic.config import InfoMeticConfig
@@ -68,12 +69,16 @@ class InfoMeticTask(Task):
         val: SplitTensors,
         config: InfoMeticConfig,
         scale: float,
+        place: Placement = CPU,
     ) -> None:
-        self.model: InfoMeticNetwork = network
+        self.place = place
+        table = network.project(torch.from_numpy(tokens)).to(place.device)
+        self.model: InfoMeticNetwork = network.to(place.device)
         self.generator = torch.Generator().manual_seed(config.seed)
         self.config, self.sampler = config, Sampler(train, config, self.generator)
-        table = network.project(torch.from_numpy(tokens))
-        self.losses, self.held_out = (Losses(network, table, split, config, scale) for split in (train, val))
+        self.losses, self.held_out = (
+            Losses(network, table, split.to(place.device), config, scale) for split in (train, val)
+        )
 
     def step(self, number: int) -> Step:
         cycle = self.config.coarse_per_fine + 1
@@ -82,7 +87,7 @@ class InfoMeticTask(Task):
         else:
             losses = self.losses.coarse(*self.sampler.coarse())
         loss = torch.stack(list(losses.values())).sum()
-        return Step(loss, {"train": loss.item()})
+        return Step(loss, {"train": loss.detach()})
 
     def constrain(self) -> None:
         with torch.no_grad():
@@ -101,9 +106,10 @@ def fit(
     scale: float,
     run: TrainingRun,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, float]:
     """Train the network in place up to its best validation loss; return what it reaches there."""
-    task = InfoMeticTask(network, tokens, train, val, config, scale)
+    task = InfoMeticTask(network, tokens, train, val, config, scale, place)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
     plan = Plan(
@@ -173,7 +179,7 @@ def word_figures(by_word: Tensor, captions: CaptionTensors, rows: Tensor) -> dic
 
 def write_weights(network: InfoMeticNetwork, path: Path, about: dict[str, Any]) -> None:
     """Write the network in float16, in the released layout, with what has to be known about it."""
-    tensors = {name: tensor.half().numpy() for name, tensor in network.state_dict().items()}
+    tensors = {name: tensor.half().cpu().numpy() for name, tensor in network.state_dict().items()}
     write_tensors(path, tensors, {"caplens": json.dumps(about)})
 
 
@@ -188,10 +194,11 @@ def train(
     regions: str = "detector",
     features: Path | None = None,
     progress: Progress = silent,
+    place: Placement = CPU,
 ) -> dict[str, Any]:
     """Train and write `infometic.safetensors` into the output folder; an interrupted run goes on where it was."""
-    loaded, proposer = load_encoder(encoder), make_proposer(regions)
-    facts = {"encoder": loaded.identity, "regions": proposer.name, **asdict(config)}
+    loaded, proposer = load_encoder(encoder, device=encoder_place(encoder, place).device), make_proposer(regions)
+    facts = {"encoder": loaded.identity, "regions": proposer.name, **asdict(config), **dict(place.parts)}
     run = TrainingRun(output, facts)
     folder = features or output / "features"
     splits = load_splits(loaded, proposer, images, captions, more_captions, folder, progress, seed=config.seed)
@@ -206,7 +213,7 @@ def train(
         name: split_tensors(split, rows[2 * number], rows[2 * number + 1], network, config)
         for number, (name, split) in enumerate(splits.items())
     }
-    reached = fit(network, tokens, tensors["train"], tensors["val"], config, loaded.scale, run, progress)
+    reached = fit(network, tokens, tensors["train"], tensors["val"], config, loaded.scale, run, progress, place)
     weights = output / "infometic.safetensors"
     write_weights(network, weights, {"kind": "infometic", **facts, "reached": reached})
     return {"weights": str(weights), **reached}
