@@ -19,7 +19,7 @@ from caplens.server.settings import Settings
 pytestmark = pytest.mark.browser
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 TOKEN = "a-token-of-twenty-four-ch"
 
 
@@ -106,7 +106,7 @@ def test_a_caption_is_tried(page: Any, server: Running) -> None:
     area.clear()
     area.send_keys("a close up of the face of a cat")  # the marks follow the words
     wait(page, lambda: "cat" in texts(page, ".judged .words .is-right"))
-    assert find(page, ".judged .verdict").text == "fine"
+    assert find(page, ".judged .verdict").text != "wrong"
     find(page, ".all-scores summary").click()
     assert "pac-s" in " ".join(texts(page, ".standing dt"))
 
@@ -126,7 +126,8 @@ def test_two_captions_side_by_side(page: Any, server: Running) -> None:
     find(page, "#references").send_keys("a cat looks up\nthe face of a cat")
     wait(page, lambda: len(texts(page, ".judged")) == 2 and "rouge-l" in texts(page, ".votes tbody th"))
     assert find(page, "#votes .said").text.startswith("Caption 2: ")
-    assert [text.split()[0] for text in texts(page, ".judged h2 .verdict")][1] == "fine"
+    assert texts(page, ".judged h2 .verdict")[0] == "wrong"
+    assert texts(page, ".judged h2 .verdict")[1] != "wrong"
     find(page, "[aria-label='Remove caption 2']").click()
     wait(page, lambda: len(texts(page, ".judged")) == 1 and not find(page, "#better").is_displayed())
 

@@ -9,6 +9,10 @@
   };
   find("login").addEventListener("submit", (event) => { event.preventDefault(); open(find("token").value); });
   // The address that the server prints has the token behind a #, which browsers never send.
-  const given = decodeURIComponent(location.hash.slice(1));
-  if (given) { history.replaceState(null, "", location.pathname); open(given); }
+  const look = () => {
+    const given = decodeURIComponent(location.hash.slice(1));
+    if (given) { history.replaceState(null, "", location.pathname); open(given); }
+  };
+  window.addEventListener("hashchange", look);
+  look();
 })();

@@ -62,8 +62,8 @@
     try {
       show(await ask(base + path, { body }));
       tell("");
-      await summarize();
     } catch (error) { tell(error.message); } finally { busy = false; }
+    summarize().catch((error) => tell(error.message));  // the next answer need not wait for it
   }
   const rate = (value) => current && step("/ratings", { rater, item: current.item, value });
 
