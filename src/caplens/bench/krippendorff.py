@@ -36,7 +36,7 @@ def krippendorff_alpha(units: Iterable[Sequence[float]], level: Level) -> float 
     margins = coincidences.sum(axis=0)  # n_c
     distances = _distances(np.array(kinds), margins, level)
     observed = float((coincidences * distances).sum())
-    expected = float((np.outer(margins, margins) * distances).sum()) / (margins.sum() - 1)
+    expected = float((np.outer(margins, margins) * distances).sum()) / (float(margins.sum()) - 1)
     return 1.0 - observed / expected
 
 
