@@ -15,7 +15,7 @@ SOURCE = Path(caplens.__file__).parent
 SHARED = re.compile(
     r"(catch_warnings|simplefilter|filterwarnings|umask|dup2|logging\.disable|chdir|setrlimit|field_size_limit)\("
 )
-OWN_PROCESSES = [SOURCE / "cli" / "__init__.py", SOURCE / "scale" / "worker.py"]
+OWN_PROCESSES = [SOURCE / name for name in ("cli/__init__.py", "scale/worker.py", "server/worker.py")]
 """The command line's process is its own, and so is a worker's."""
 
 
