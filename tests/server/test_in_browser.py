@@ -18,6 +18,7 @@ from caplens.server.settings import Settings
 
 pytestmark = pytest.mark.browser
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+ActionChains = pytest.importorskip("selenium.webdriver").ActionChains
 
 PATIENCE = 180.0
 TOKEN = "a-token-of-twenty-four-ch"
@@ -60,9 +61,9 @@ def wait(page: Any, holds: Callable[[], Any]) -> Any:
 
 
 def press(page: Any, *keys: str) -> None:
-    """Press keys where the focus is."""
+    """Press keys, wherever the focus is."""
     for key in keys:
-        page.switch_to.active_element.send_keys(key)
+        ActionChains(page).send_keys(key).perform()
 
 
 def tab_to(page: Any, selector: str, most: int = 80) -> None:
