@@ -152,6 +152,7 @@ def test_msvd_eval_keeps_both_raters_as_rows_of_one_video(tmp_path: Path) -> Non
 
 
 @pytest.mark.shared
+@pytest.mark.filterwarnings("ignore::caplens.core.errors.MetricNote")  # half of its captions are long for cider-d
 def test_text_metrics_on_the_real_msvd_eval(shared: Path) -> None:
     metrics = [load_metric(name) for name in ("rouge-l", "cider-d", "length")]
     report = run([known_sets()["msvd-eval"]], metrics, DataFolders([shared / "data"]), resamples=50)["msvd-eval"]

@@ -14,7 +14,7 @@ import typer
 
 from caplens.core.plain_json import json_pieces
 from caplens.core.progress import Progress, silent
-from caplens.core.terminal_text import printable, printable_json
+from caplens.core.terminal_text import ascii_json, printable, printable_json
 from caplens.storage.atomic import atomic_path
 
 JsonTarget = Annotated[
@@ -30,7 +30,10 @@ def write_json(target: str | None, value: Any) -> None:
     if target is None:
         return
     if target == "-":
-        sys.stdout.writelines(printable_json(piece) for piece in json_pieces(value))
+        pieces = (printable_json(piece) for piece in json_pieces(value))
+        if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":  # who reads json takes it for utf-8
+            pieces = (ascii_json(piece) for piece in pieces)
+        sys.stdout.writelines(pieces)
         sys.stdout.write("\n")
         sys.stdout.flush()
         return

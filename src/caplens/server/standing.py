@@ -60,4 +60,4 @@ def _share(score: float, quantiles: Floats) -> float:
     (0.5, 1.0)
     """
     below, upto = np.searchsorted(quantiles, score, "left"), np.searchsorted(quantiles, score, "right")
-    return round(min(1.0, (below + max(below, upto - 1)) / 2 / (len(quantiles) - 1)), 2)
+    return round(float(min(1.0, (below + max(below, upto - 1)) / 2 / (len(quantiles) - 1))), 2)
