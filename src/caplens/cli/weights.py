@@ -58,7 +58,7 @@ class Purpose(StrEnum):
         if self is Purpose.demo:
             return demo
         clip = ("clip-vocabulary", "clip-vit-b-16-vision", "clip-vit-b-16-coco-names")
-        return (*demo, *clip, "en_core_web_sm", "all-mpnet-base-v2")
+        return (*demo, *clip, "en_core_web_sm", "all-mpnet-base-v2", "multilingual-e5-small")
 
 
 @app.command()
