@@ -1,6 +1,6 @@
 """Caption every training picture by a captioner that has not seen it: two are trained, each on one half.
 
-    python tools/held_out_captions.py --images DIR --captions FILE --features DIR --output DIR
+    python tools/held_out_captions.py --images DIR --captions FILE --features DIR --output DIR [--encoder NAME]
 
 Writes captions.json, {picture: caption}, for trainings that want captions a machine made (`caplens train pac-s`).
 Stopped and started again it goes on where it was.
@@ -27,9 +27,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("images", "captions", "features", "output"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--encoder", default="embedded")
     options = parser.parse_args()
     pairs = read_pairs(options.captions)
-    encoder = load_encoder("embedded")
+    encoder = load_encoder(options.encoder)
     names = [*pairs.train, *pairs.val, *pairs.test]
     grids = grid_features(encoder, CONFIG.grid, options.images, names, options.features)
     every = list(pairs.train.values())
@@ -40,7 +41,7 @@ def main() -> None:
         if not (folder / "captions.json").exists():
             learned, other = slice(half, len(every), 2), slice(1 - half, len(every), 2)
             pictures = Pictures(names[: len(every)][learned], grids[: len(every)][learned], every[learned])
-            spec = FeatureSpec("embedded", encoder.grid_identity, CONFIG.grid)
+            spec = FeatureSpec(options.encoder, encoder.grid_identity, CONFIG.grid)
             captioner = fit(pictures, CONFIG, spec, folder)
             captions = captioner.caption(grids[: len(every)][other])
             made = dict(zip(names[: len(every)][other], captions, strict=True))

@@ -1,6 +1,7 @@
 """What InfoMetIC reaches on the test photos of Flickr8k and on Pascal-50S: the tables of docs/research/infometic.md.
 
     python tools/infometic.py --data DATA --features FEATURES --run "HTN and FS=runs/both/infometic.safetensors" ...
+        [--encoder embedded-strong]
 
 DATA holds flickr8k/ and pascal50s/; FEATURES is the folder of `caplens train infometic --features`, where regions of
 the test photos are kept too. The first run is the one that is compared with clip-s and info-clip. The tables replace
@@ -41,11 +42,12 @@ from caplens.metrics.infometic.inference import PairScores, load_model, token_ta
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage.atomic import write_atomically
 from caplens.text.words import tag_words
-from caplens.training.infometic.data import Split, load_splits, region_features
+from caplens.training.infometic.data import Split, load_splits
+from caplens.training.infometic.regions import region_features
 from caplens.vision.regions import make_proposer
 
 SAMPLES, SEED = 300, 0
-START, END = "<!-- tools/infometic.py writes from here -->", "<!-- to here -->"
+START, END = "<!-- tools/infometic.py over {} writes from here -->", "<!-- to here over {} -->"
 Judge = Callable[[Sequence[ImageRegions], Sequence[str], Sequence[tuple[int, int]]], list[PairScores]]
 
 
@@ -212,8 +214,9 @@ def main() -> None:
     parser.add_argument("--features", type=Path, required=True)
     parser.add_argument("--run", action="append", required=True, help="NAME=WEIGHTS; the first is the main one")
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--encoder", default="embedded", help="embedded or embedded-strong")
     given = parser.parse_args()
-    encoder: Encoder = load_encoder("embedded")
+    encoder: Encoder = load_encoder(given.encoder)
     embedder = Embedder(encoder)
     flickr = given.data / "flickr8k"
     split = load_splits(
@@ -284,9 +287,10 @@ def main() -> None:
     print(text)
     if given.page is not None:
         page = given.page.read_text("utf-8")
-        head, _, rest = page.partition(START)
-        _, _, tail = rest.partition(END)
-        write_atomically(given.page, f"{head}{START}\n\n{text}\n\n{END}{tail}")
+        start, end = START.format(given.encoder), END.format(given.encoder)
+        head, _, rest = page.partition(start)
+        _, _, tail = rest.partition(end)
+        write_atomically(given.page, f"{head}{start}\n\n{text}\n\n{end}{tail}")
 
 
 if __name__ == "__main__":

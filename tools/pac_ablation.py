@@ -1,6 +1,7 @@
-"""What each kind of positive is worth to PAC-S (the paper's Tables 1, 4 and 6), on the embedded encoder.
+"""What each kind of positive is worth to PAC-S (the paper's Tables 1, 4 and 6), on an edition of the embedded encoder.
 
     python tools/pac_ablation.py DATA --output DIR [--features DIR] [--captions FILE] [--crops N] [--seeds 2]
+        [--encoder NAME]
 
 Trains the projections on real pairs alone, with t', with v' and with both, and writes the table of
 docs/research/pac-s.md.
@@ -27,8 +28,7 @@ from caplens.bench.statistics import AgreementStatistic, PairStatistic, Scored
 from caplens.core.captions import CaptionSet
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
-from caplens.encoders.backbones import SmallBackbones
-from caplens.encoders.embedded import heads_path, read_heads
+from caplens.encoders.embedded import EDITIONS, heads_path, read_heads
 from caplens.metrics import load_metric
 from caplens.storage.atomic import write_atomically
 from caplens.storage.identity import Identity
@@ -38,7 +38,7 @@ from caplens.training.pac import PacConfig, train
 from caplens.training.pairs import read_pairs
 
 PAGE = Path(__file__).parents[1] / "docs" / "research" / "pac-s.md"
-START, END = "<!-- written by tools/pac_ablation.py -->", "<!-- end of the table -->"
+START, END = "<!-- written by tools/pac_ablation.py over {} -->", "<!-- end of the table over {} -->"
 RESAMPLES = 1000
 # The paper's patience is 3.4 passes over COCO; ours is 13 passes over Flickr8k, looked at every second one.
 PATIENCE, VALIDATE_EVERY = 300, 50
@@ -51,10 +51,11 @@ class Judge:
     title: str
     task: Task
     figure: AgreementStatistic
+    encoder: str
 
     def values(self, heads: Path) -> Floats:
         """The figure of PAC-S with these heads, × 100: on the whole set, then on every resample."""
-        metric = load_metric("pac-s", encoder="embedded", weights=str(heads))
+        metric = load_metric("pac-s", encoder=self.encoder, weights=str(heads))
         scored = Scored(metric, [trial_scores(metric, Workspace(captions)) for captions in self.task.trials])
         everything = np.ones((1, self.task.units), dtype=np.int32)
         weights = np.concatenate([everything, agreement.draw_weights(self.task.units, RESAMPLES, seed=1)])
@@ -70,26 +71,28 @@ def main() -> None:
     arguments.add_argument("--captions", type=Path)
     arguments.add_argument("--seeds", type=int, default=2)
     arguments.add_argument("--crops", type=int)
+    arguments.add_argument("--encoder", default="embedded", choices=EDITIONS)
     given = arguments.parse_args()
     kept = given.features or given.output / "features"
     images = given.data / "flickr8k" / "images"
     captions = given.data / "flickr8k" / "flickr8k_captions.json"
     more = [given.data / "flickr30k" / "flickr30k_captions.json.gz"]
-    runs: dict[str, list[Path]] = {"before tuning": [heads_path("contrastive")]}
+    runs: dict[str, list[Path]] = {"before tuning": [heads_path("contrastive", given.encoder)]}
     losses: dict[str, list[float]] = {}
     for seed in range(given.seeds):
         for name, (new_captions, new_images) in _settings(given.captions, given.crops).items():
             folder = given.output / f"{name.replace(' ', '-')}-{seed}"
-            result = _trained(folder, images, captions, more, seed, new_captions, new_images, kept)
+            result = _trained(folder, images, captions, more, seed, new_captions, new_images, kept, given.encoder)
             print(name, seed, result, flush=True)
             runs.setdefault(name, []).append(folder / "pac.safetensors")
             losses.setdefault(name, []).append(result["validation loss"])
     pairs = read_pairs(captions, more)
-    test = load_features(SmallBackbones(), pairs, images, kept)["test"]
-    table = _table(runs, losses, _judges(given.data), test, given.seeds)
+    test = load_features(EDITIONS[given.encoder](), pairs, images, kept)["test"]
+    table = _table(runs, losses, _judges(given.data, given.encoder), test, given.seeds)
     page = PAGE.read_text("utf-8")
-    before, after = page.split(START)[0], page.split(END)[1]
-    write_atomically(PAGE, f"{before}{START}\n\n{table}\n{END}{after}")
+    start, end = START.format(given.encoder), END.format(given.encoder)
+    before, after = page.split(start)[0], page.split(end)[1]
+    write_atomically(PAGE, f"{before}{start}\n\n{table}\n{end}{after}")
     print(table)
 
 
@@ -117,6 +120,7 @@ def _trained(
     new_captions: str | None,
     new_images: str | None,
     features: Path,
+    encoder: str,
 ) -> dict[str, float]:
     done = folder / "result.json"
     if not done.exists():
@@ -127,6 +131,7 @@ def _trained(
             more,
             folder,
             config,
+            encoder=encoder,
             features=features,
             new_captions=new_captions,
             new_images=new_images,
@@ -136,7 +141,7 @@ def _trained(
     return made
 
 
-def _judges(data: Path) -> list[Judge]:
+def _judges(data: Path, encoder: str) -> list[Judge]:
     folders = DataFolders([data])
     made = []
     for name, key, title in (
@@ -145,11 +150,11 @@ def _judges(data: Path) -> list[Judge]:
         ("pascal-50s-pairs", "mean", "Pascal-50S"),
     ):
         task = find_sets([name])[0].load(folders)
-        made.append(Judge(title, task, next(figure for figure in task.figures if figure.key == key)))
-    return [*made, _foils(data, folders)]
+        made.append(Judge(title, task, next(figure for figure in task.figures if figure.key == key), encoder))
+    return [*made, _foils(data, folders, encoder)]
 
 
-def _foils(data: Path, folders: DataFolders) -> Judge:
+def _foils(data: Path, folders: DataFolders, encoder: str) -> Judge:
     """Captions of Flickr8k's test photos against themselves with another person or scene: FOIL's kind of pair."""
     content = read_json(data / "flickr8k" / "flickr8k_captions.json")
     sentences = sentences_of({name: entry["captions"] for name, entry in content.items() if entry["split"] == "test"})
@@ -163,7 +168,7 @@ def _foils(data: Path, folders: DataFolders) -> Judge:
     units, count = number_units(sentence.image for sentence, _ in made)
     places = 2 * np.arange(len(made))
     figure = PairStatistic(key="foils", better=places, worse=places + 1, units=units)
-    return Judge("FOIL-like", Task([captions], count, [figure], f"pairs:{len(made)}"), figure)
+    return Judge("FOIL-like", Task([captions], count, [figure], f"pairs:{len(made)}"), figure, encoder)
 
 
 def _table(

@@ -107,7 +107,7 @@ def test_pictures_count_where_they_are_given(tmp_path: Path, monkeypatch: pytest
     for number in range(2):
         Image.new("RGB", (32, 32), (200 * number, 90, 30)).save(tmp_path / f"{number}.png")
     texts, references = ["a dog runs on the grass"] * 3, [["a brown dog runs over grass", "the dog is running"]] * 3
-    monkeypatch.setattr("caplens.metrics.caplens_score.picture_fit", lambda work: np.array([0.9, -0.9, np.nan]))
+    monkeypatch.setattr("caplens.metrics.caplens_score.picture_fit", lambda *_: np.array([0.9, -0.9, np.nan]))
     captions = CaptionSet.of(texts, references, images=[tmp_path / "0.png", tmp_path / "1.png", None])
     try:
         blind = CaplensScore(picture=False).result(Workspace(captions))

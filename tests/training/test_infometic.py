@@ -19,7 +19,6 @@ from tests.encoders.random_clip import random_encoder
 
 from caplens.core.progress import Progress, silent
 from caplens.metrics.infometic.inference import load_model
-from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
 from caplens.text.words import PARSERS, Word
 from caplens.training import infometic
@@ -27,11 +26,10 @@ from caplens.training.infometic import InfoMeticConfig
 from caplens.training.infometic.data import (
     frequent_words,
     mentioned_regions,
-    pack_regions,
     replace_word,
-    unpack_regions,
 )
 from caplens.training.infometic.losses import pearson_loss, reference_similarity
+from caplens.training.infometic.regions import pack_regions, unpack_regions
 from caplens.training.infometic.tensors import nearest, principal_projection
 from caplens.vision.regions import Regions
 
@@ -179,16 +177,11 @@ def test_weak_labels_are_sure_names_that_a_noun_can_mean() -> None:
 
 
 def test_regions_survive_packing() -> None:
-    images = [
-        ImageRegions(
-            Regions.of(np.eye(4)[:count], np.ones(count), ["x"] * count), np.ones((count + 1, 3), np.float32) * count
-        )
-        for count in (2, 0, 3)
-    ]
+    images = [Regions.of(np.eye(4)[:count], np.ones(count), ["x"] * count) for count in (2, 0, 3)]
     for before, after in zip(images, unpack_regions(pack_regions(images)), strict=True):
-        np.testing.assert_array_equal(before.vectors, after.vectors)
-        np.testing.assert_array_equal(before.regions.boxes, after.regions.boxes)
-        assert before.regions.labels == after.regions.labels
+        np.testing.assert_array_equal(before.boxes, after.boxes)
+        np.testing.assert_array_equal(before.confidences, after.confidences)
+        assert before.labels == after.labels
 
 
 def test_the_pearson_loss_is_nothing_for_a_rising_line_and_two_for_a_falling_one() -> None:

@@ -13,8 +13,23 @@ from caplens.core.captions import IMAGE_SUFFIXES
 from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
 from caplens.encoders.base import Encoder
+from caplens.encoders.embedded import EDITIONS
 from caplens.encoders.embedder import Embedder
 from caplens.encoders.load import load_encoder
+from caplens.storage import weights
+
+SHIPPED = {"embedded-strong": "captioner-strong", "embedded": "captioner"}
+"""The captioners that come with caplens, by the encoder whose grids they look at, the better one first."""
+
+
+def shipped_captioner(encoder: str | None = None) -> Captioner:
+    """The captioner over an encoder; by default the best whose image towers are on this machine."""
+    if encoder is None:
+        here = (name for name in SHIPPED if all(weights.find(tower) for tower in EDITIONS[name].pictures))
+        encoder = next(here, "embedded")
+    if encoder not in SHIPPED:
+        raise InputError(f"no captioner looks through {encoder}", remedy=f"use one of: {', '.join(SHIPPED)}")
+    return Captioner.load(weights.shipped(SHIPPED[encoder]))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,14 @@ def command(
             metavar="FILE", help="A captioner of `caplens train captioner`.", show_default="the one that comes along"
         ),
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Which of those that come along: embedded-strong sees more, embedded is quicker.",
+            show_default="embedded-strong if its weights are here",
+        ),
+    ] = None,
     beam: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Captions kept while searching; 1 is greedy.")] = 3,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first picture that cannot be read.")] = False,
     device: Device = None,
@@ -40,21 +48,22 @@ def command(
     Example: caplens caption photos --output captions.jsonl
     """
     from caplens.captioning.captioner import Captioner
-    from caplens.captioning.files import caption_files, picture_files, picture_ids
+    from caplens.captioning.files import caption_files, picture_files, picture_ids, shipped_captioner
     from caplens.core.errors import InputError
     from caplens.core.plain_json import json_text
     from caplens.encoders.load import load_encoder
     from caplens.readers import read_references
     from caplens.storage.atomic import refuse_overwriting, write_atomically
-    from caplens.storage.weights import shipped
 
     pictures = picture_files(images)
     refuse_overwriting([output, json], pictures)  # the verb was given their folder
     known = {} if references is None else read_references(references)
-    captioner = Captioner.load(weights or shipped("captioner"))
+    if weights is not None and encoder is not None:
+        raise InputError("--weights names a captioner, and --encoder another", remedy="give one of the two")
+    captioner = shipped_captioner(encoder) if weights is None else Captioner.load(weights)
     with progress_bar() as progress:
-        encoder = load_encoder(captioner.spec.encoder, device=device or "auto", batch_size=batch_size)
-        captioned = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress, encoder=encoder)
+        sees = load_encoder(captioner.spec.encoder, device=device or "auto", batch_size=batch_size)
+        captioned = caption_files(captioner, pictures, beam=beam, strict=strict, progress=progress, encoder=sees)
     for picture, reason in captioned.failures.items():
         tell(f"{picture} was not captioned: {reason}")
     if not captioned.pictures:

@@ -73,6 +73,10 @@ class Backbones(ABC):
     def patches(self, batch: Vectors) -> Vectors:
         """Every patch, row by row: (pictures, patches, width)."""
 
+    @abstractmethod
+    def region_features(self, pixels: Vectors, boxes: NDArray[np.floating]) -> Vectors:
+        """What the image head is given of the whole picture, and of the part under each box, from one pass."""
+
     def tokenize(self, text: str) -> tuple[list[int], bool]:
         """Ids with start and end token, and whether the text was cut."""
         return self.bert.tokenize_one(text.encode("utf-8", "replace").decode("utf-8"))  # a lone surrogate has no bytes
@@ -194,11 +198,24 @@ class ClipBackbones(Backbones):
     def image_features(self, batch: Vectors) -> Vectors:
         """CLIP's own vector of unit length, its class token, and the mean of its patches, each standardized."""
         projected, token, patches = self._tower.encode(batch)
-        centered = patches - patches.mean(axis=-1, keepdims=True)
-        standardized = centered / centered.std(axis=-1, keepdims=True)
-        return np.concatenate([narrow_unit(projected), token, standardized.mean(axis=(1, 2))], axis=1)
+        return np.concatenate([narrow_unit(projected), token, standardized(patches).mean(axis=(1, 2))], axis=1)
 
     def patches(self, batch: Vectors) -> Vectors:
         """CLIP's patches before the final norm: (pictures, 196, 768)."""
         patches = self._tower.encode(batch)[2]
         return patches.reshape(len(batch), -1, patches.shape[-1])
+
+    def region_features(self, pixels: Vectors, boxes: NDArray[np.floating]) -> Vectors:
+        """A part keeps the vector and the class token of the whole; the mean of patches is that of its own."""
+        projected, token, patches = self._tower.encode(pixels[None])
+        seen = standardized(patches)[0]
+        means = np.concatenate([seen.mean(axis=(0, 1))[None], pool_boxes(seen, boxes)])
+        whole = np.concatenate([narrow_unit(projected), token], axis=1)
+        return np.concatenate([np.repeat(whole, len(means), axis=0), means], axis=1)
+
+
+def standardized(patches: Vectors) -> Vectors:
+    """Every patch with mean 0 and variance 1, so that none outshouts the others."""
+    centered = patches - patches.mean(axis=-1, keepdims=True)
+    scaled_patches: Vectors = centered / centered.std(axis=-1, keepdims=True)
+    return scaled_patches

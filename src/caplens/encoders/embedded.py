@@ -34,6 +34,15 @@ SHIPPED = {"embedded": ("contrastive", "pac"), "embedded-strong": ("contrastive"
 """Heads that come with caplens."""
 
 
+def edition_of(name: str) -> str | None:
+    """The edition that an encoder's name begins with; None for other encoders.
+
+    >>> edition_of("embedded-strong-contrastive@0123"), edition_of("embedded-int8"), edition_of("ViT-B-32")
+    ('embedded-strong', 'embedded', None)
+    """
+    return max((edition for edition in EDITIONS if name.startswith(edition)), key=len, default=None)
+
+
 @dataclass(frozen=True)
 class Head:
     """x ↦ A x̂ + C gelu(B x̂), where x̂ is x, standardised: a linear map and a small network beside it."""
@@ -137,10 +146,8 @@ class EmbeddedEncoder(Encoder):
         return pool_grid(self._backbones.patches(batch), side)
 
     def encode_regions(self, image: Image, boxes: NDArray[np.floating]) -> Vectors:
-        """One pass for all with small towers: a part's features are means of their patches under its box."""
-        if isinstance(self._backbones, SmallBackbones):
-            return self._image(self._backbones.region_features(self.pixels(image), boxes))
-        return super().encode_regions(image, boxes)
+        """One pass for all: a part's features are means of the towers' patches under its box."""
+        return self._image(self._backbones.region_features(self.pixels(image), boxes))
 
     def tokenize(self, text: str) -> tuple[list[int], bool]:
         return self._backbones.tokenize(text)

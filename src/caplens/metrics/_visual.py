@@ -144,8 +144,9 @@ class VisualMetric(Metric):
     @property
     def label(self) -> str:
         """The paper's metric runs over CLIP; over another encoder, its numbers are others."""
-        name = self.get_encoder().name
-        edition = next((known for known in ("embedded-strong", "embedded") if name.startswith(known)), None)
+        from caplens.encoders.embedded import edition_of
+
+        edition = edition_of(self.get_encoder().name)
         return f"{self.name} over {edition}" if edition else self.name
 
     def language_note(self, captions: CaptionSet) -> str | None:

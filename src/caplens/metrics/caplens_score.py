@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ENCODER = "all-MiniLM-L6-v2"
 HEADS = "contrastive"
+SHIPPED = {"default": "caplens", "strong": "caplens-strong"}
 # The caption's nearest so many of the bank's say how usual it is; itself (a cosine of 1) is not one of them.
 NEIGHBOURS = 10
 SAME = 0.999
@@ -56,7 +57,7 @@ class CaplensScore(Metric):
     """0 to 1: the probability that the caption was written for this picture rather than for a similar one.
 
     Args:
-        weights: "default", or a file of `caplens train composite`.
+        weights: "default", "strong" (over the encoder embedded-strong), or a file of `caplens train composite`.
         picture: whether to look at pictures where captions have them.
     """
 
@@ -69,11 +70,12 @@ class CaplensScore(Metric):
     english_only = True
 
     def __init__(self, *, weights: str | os.PathLike[str] = "default", picture: bool = True) -> None:
-        self.weights = options.path("weights", weights, "path, or default")
+        self.weights = options.path("weights", weights, "path, default or strong")
         self.picture = options.flag("picture", picture)
 
     def _path(self) -> Path:
-        return weights.shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
+        name = os.fspath(self.weights)
+        return weights.shipped(SHIPPED[name]) if name in SHIPPED else Path(name)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         path = self._path()
@@ -89,21 +91,22 @@ class CaplensScore(Metric):
         path = self._path()
         parts: Resources = {
             "weights": weights.model_digest(path),
-            "meaning": meaning_identity(load_network(path).extra["bank"]),
+            "meaning": meaning_identity(load_network(path).extra["bank"], edition_of(load_network(path))),
             "well-formedness": well_formedness_identity(),
         }
-        return {**parts, "picture": picture_identity()} if self.picture else parts
+        return {**parts, "picture": picture_identity(edition_of(load_network(path)))} if self.picture else parts
 
     def statistics(self, work: Workspace) -> Statistics:
         network = load_network(self._path())
+        edition = edition_of(network)
         features = np.zeros((len(work.captions), len(FEATURES)))
-        features[:, : len(MEANING)] = meaning(work, network.extra["bank"])
+        features[:, : len(MEANING)] = meaning(work, network.extra["bank"], edition)
         features[:, len(MEANING) + 1 :] = well_formedness(work)
         notes: tuple[str, ...] = ()
         facts = {"references": reference_counts(work.captions.references or [])}
         facts |= parts_fact("vectors", TextParts.of(list(places(work.captions)), load_sentence_encoder(ENCODER).fits))
         if self.picture and work.captions.images is not None:
-            fit = picture_fit(work)
+            fit = picture_fit(work, edition)
             seen = ~np.isnan(fit)
             features[seen, len(MEANING)] = (fit - foreseen(features, network.extra["foreseen"]))[seen]
             facts["pictures"] = "all" if seen.all() else str(int(seen.sum()))
@@ -125,12 +128,17 @@ def _load(path: Path, _: str) -> FeatureMLP:
     return network
 
 
-def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
+def edition_of(network: FeatureMLP) -> str:
+    """The edition of the embedded encoder that the weights were trained with."""
+    return network.about.get("edition", "embedded")
+
+
+def meaning(work: Workspace, bank: NDArray[np.floating], edition: str = "embedded") -> Floats:
     """The features of `MEANING`, one row per caption; `bank` holds sentence vectors of captions of other pictures."""
     row_of = places(work.captions)
     sentences = load_sentence_encoder(ENCODER).encode(list(row_of), work.progress).astype(np.float64)
     columns = np.zeros((len(work.captions), len(MEANING)))
-    for first, vectors in ((0, sentences), (2, in_joint_space(sentences))):
+    for first, vectors in ((0, sentences), (2, in_joint_space(sentences, edition))):
         columns[:, first], columns[:, first + 1] = to_references(vectors, row_of, work.captions)
     columns[:, 4] = Spice().result(work).scores
     own = sorted({row_of[text] for text in work.captions.candidates})
@@ -140,11 +148,11 @@ def meaning(work: Workspace, bank: NDArray[np.floating]) -> Floats:
     return columns
 
 
-def meaning_identity(bank: NDArray[np.floating]) -> Identity:
+def meaning_identity(bank: NDArray[np.floating], edition: str = "embedded") -> Identity:
     """What the features of `MEANING` depend on besides the captions."""
     from caplens.encoders.embedded import heads_path
 
-    parts = {"encoder": weights.model_digest(ENCODER), "heads": content_digest(heads_path(HEADS))}
+    parts = {"encoder": weights.model_digest(ENCODER), "heads": content_digest(heads_path(HEADS, edition))}
     return Identity.of({**parts, "bank": bank, "spice": Spice().identity(), "code": [meaning, to_references]})
 
 
@@ -156,38 +164,38 @@ def usualness(sentences: Floats, bank: NDArray[np.floating]) -> Floats:
     return np.asarray(np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1))
 
 
-def in_joint_space(sentences: Floats) -> Floats:
+def in_joint_space(sentences: Floats, edition: str = "embedded") -> Floats:
     """Sentence vectors through the text head of the embedded image-text encoder, at unit length: no picture needed."""
-    return unit(_text_head()(sentences.astype(np.float32)))
+    return unit(_text_head(edition)(sentences.astype(np.float32)))
 
 
 @functools.cache
-def _text_head() -> Head:
+def _text_head(edition: str) -> Head:
     from caplens.encoders.embedded import heads_path, read_heads
 
-    return read_heads(heads_path(HEADS)).text
+    return read_heads(heads_path(HEADS, edition)).text
 
 
-def picture_fit(work: Workspace) -> Floats:
+def picture_fit(work: Workspace, edition: str = "embedded") -> Floats:
     """Cosine of caption and picture in the embedded encoder's space; NaN where there is no picture."""
     from caplens.metrics.clip_score import ClipScore
 
-    pictures = ClipScore(encoder="embedded").seen(work).vectors.astype(np.float64)
+    pictures = ClipScore(encoder=edition).seen(work).vectors.astype(np.float64)
     sentences = load_sentence_encoder(ENCODER).encode(work.captions.candidates).astype(np.float64)
-    return np.asarray(np.einsum("ij,ij->i", in_joint_space(sentences), unit(pictures)))
+    return np.asarray(np.einsum("ij,ij->i", in_joint_space(sentences, edition), unit(pictures)))
 
 
-def picture_identity() -> Identity:
+def picture_identity(edition: str = "embedded") -> Identity:
     """What the cosine with the picture depends on; not on the encoder itself, which may not be on this machine."""
-    from caplens.encoders.backbones import SmallBackbones
-    from caplens.encoders.embedded import EmbeddedEncoder, heads_path
+    from caplens.encoders.embedded import EDITIONS, EmbeddedEncoder, heads_path
 
-    models = [weights.model_digest(name) for name in (*SmallBackbones.pictures, ENCODER)]
+    towers = EDITIONS[edition]
+    models = [weights.model_digest(name) for name in (*towers.pictures, ENCODER)]
     return Identity.of(
         {
             "models": models,
-            "heads": content_digest(heads_path(HEADS)),
-            "code": [picture_fit, EmbeddedEncoder, SmallBackbones],
+            "heads": content_digest(heads_path(HEADS, edition)),
+            "code": [picture_fit, EmbeddedEncoder, towers],
         }
     )
 

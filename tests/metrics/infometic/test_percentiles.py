@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from caplens.metrics.infometic import percentiles
-from caplens.metrics.infometic.percentiles import FITS_FROM, KEYS, HumanPercentiles, percentiles_of
+from caplens.metrics.infometic.metric import SHIPPED
+from caplens.metrics.infometic.percentiles import KEYS, HumanPercentiles, percentiles_of
 from caplens.storage import weights
 
 
@@ -27,16 +27,14 @@ def test_scores_are_compared_with_the_cosine_added() -> None:
 def test_words_of_a_caption_far_from_the_picture_weigh_less_and_near_ones_by_alpha_alone() -> None:
     people = HumanPercentiles({"word": (0.0, 1.0, 2.0)})
     fitting, far, farther = (people.of_word(0.5, 2, cosine) for cosine in (0.6, 0.2, 0.0))
-    assert fitting == people.of_word(0.5, 2, FITS_FROM) == 0.5
+    assert fitting == people.of_word(0.5, 2, people.fits_from) == 0.5
     assert fitting > far > farther
 
 
-def test_the_shipped_figures_are_quantiles() -> None:
-    content = json.loads(percentiles.percentiles_path().read_text("utf-8"))
-    shipped = weights.digest(weights.shipped("infometic"))[:12]
-    assert content["weights"] == shipped, "measure them anew: python tools/infometic_percentiles.py FLICKR8K_FOLDER"
-    found = percentiles_of(content["weights"])
-    assert found is not None
+@pytest.mark.parametrize("name", SHIPPED.values())
+def test_the_shipped_figures_are_quantiles(name: str) -> None:
+    found = percentiles_of(weights.digest(weights.shipped(name))[:12])
+    assert found is not None, "measure them anew: python tools/infometic_percentiles.py FLICKR8K_FOLDER FEATURES"
     for key in KEYS:
         assert list(found.quantiles[key]) == sorted(found.quantiles[key])
 

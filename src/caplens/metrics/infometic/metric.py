@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from caplens.vision.regions import Proposer
 
 PAPER = "Hu et al. 2023, InfoMetIC: An Informative Metric for Reference-free Image Caption Evaluation"
-SHIPPED = "infometic"
-"""The network that comes with caplens."""
+SHIPPED = {"embedded": "infometic", "embedded-strong": "infometic-strong"}
+"""The networks that come with caplens, by the encoder they were trained over."""
 
 
 class RegionMetric(VisualMetric):
@@ -168,9 +168,10 @@ class InfoMetricFamily(RegionMetric):
     """InfoMetIC and its parts.
 
     Args:
-        encoder: ``auto`` (the one the weights were trained over), ``embedded``, a CLIP backbone, or an `Encoder`.
-        weights: of the network: ``infometic`` (shipped, over the embedded encoder), or a path: what
-            `caplens train infometic` wrote, or the authors' checkpoint.
+        encoder: ``auto`` (the one the weights were trained over), ``embedded``, ``embedded-strong``, a CLIP backbone,
+            or an `Encoder`.
+        weights: of the network: a path (what `caplens train infometic` wrote, or the authors' checkpoint), or a name;
+            by default the shipped ones for the encoder, ``infometic`` or ``infometic-strong``.
         regions: ``detector``, ``grid`` (needs no weights), a json or tsv file of boxes, or a transformers detector.
         allow_pickle: read pickled weight files, with weights_only.
         allow_urls: fetch pictures that are given as URLs.
@@ -184,30 +185,36 @@ class InfoMetricFamily(RegionMetric):
     def __init__(
         self,
         encoder: str | Encoder = "auto",
-        weights: str | os.PathLike[str] = SHIPPED,
+        weights: str | os.PathLike[str] | None = None,
         regions: str = "detector",
         allow_pickle: bool = False,
         allow_urls: bool = False,
         **rest: Any,
     ) -> None:
-        super().__init__(
-            encoder, options.path("weights", weights, "path or a name of weights"), allow_pickle, allow_urls, **rest
-        )
+        super().__init__(encoder, weights, allow_pickle, allow_urls, **rest)
         self.regions = options.text("regions", regions)
 
     def model(self) -> InfoMeticModel:
         """The network; loaded once per process."""
         from caplens.metrics.infometic.inference import load_model
 
-        return load_model(os.fspath(self.weights or SHIPPED), self.allow_pickle)
+        return load_model(os.fspath(self.weights or self._shipped()), self.allow_pickle)
+
+    def _shipped(self) -> str:
+        """The network for the encoder that was asked for; over one that has none, the first says what it needs."""
+        from caplens.encoders.embedded import edition_of
+
+        name = self.encoder if isinstance(self.encoder, str) else self.encoder.name
+        return SHIPPED[edition_of(name) or "embedded"]
 
     def get_encoder(self) -> Encoder:
+        from caplens.encoders.embedded import edition_of
         from caplens.encoders.load import load_encoder
 
         chosen = self.encoder
         if chosen == "auto":
             # A file without a name for its encoder is the authors'.
-            chosen = "embedded" if self.model().encoder.startswith("embedded") else "ViT-B-32"
+            chosen = edition_of(self.model().encoder) or "ViT-B-32"
         return load_encoder(chosen, device=self.device, dtype=self.dtype, batch_size=self.batch_size)
 
     def fell_back(self) -> bool:

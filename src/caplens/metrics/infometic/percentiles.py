@@ -21,9 +21,9 @@ import numpy as np
 Key = Literal["precision", "recall", "overall", "word"]
 SCORES: tuple[Literal["precision", "recall", "overall"], ...] = ("precision", "recall", "overall")
 KEYS: tuple[Key, ...] = (*SCORES, "word")
-FITS_FROM, FIT = 0.35, 8.0
-"""A caption whose cosine is lower is far from the picture, and how much that tells about its words. From a logistic
-regression on captions of Flickr8k's validation photos: people's, with a word replaced, of similar and of any photos."""
+FIT = 8.0
+"""How much it tells about a caption's words that it is far from the picture. From a logistic regression on captions of
+Flickr8k's validation photos: people's, with a word replaced, of similar and of any photos."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class HumanPercentiles:
     quantiles: dict[Key, tuple[float, ...]]
     scale: float = 0.0
     """Of the encoder's cosine, where it is added to a score."""
+    fits_from: float = 0.35
+    """A caption whose cosine is lower is far from the picture."""
 
     def of_score(self, key: Key, score: float, cosine: float) -> float:
         """The share of people's captions that score lower."""
@@ -40,7 +42,7 @@ class HumanPercentiles:
 
     def of_word(self, alpha: float, count: int, cosine: float) -> float:
         """The share of people's words that weigh less."""
-        return self.share("word", word_weight(alpha, count, cosine))
+        return self.share("word", word_weight(alpha, count, cosine, self.fits_from))
 
     def share(self, key: Key, value: float) -> float:
         """The share of what people wrote that is lower.
@@ -52,17 +54,17 @@ class HumanPercentiles:
         return round(float(np.interp(value, levels, np.linspace(0, 1, len(levels)))), 3)
 
 
-def word_weight(alpha: float, count: int, cosine: float) -> float:
+def word_weight(alpha: float, count: int, cosine: float, fits_from: float) -> float:
     """α of a word among `count` that are judged, in a caption with this cosine.
 
-    >>> round(word_weight(0.2, 5, 0.6), 2), round(word_weight(0.2, 5, 0.0), 2)
+    >>> round(word_weight(0.2, 5, 0.6, 0.35), 2), round(word_weight(0.2, 5, 0.0, 0.35), 2)
     (1.0, 0.06)
     """
-    return count * alpha * math.exp(-FIT * max(0.0, FITS_FROM - cosine))
+    return count * alpha * math.exp(-FIT * max(0.0, fits_from - cosine))
 
 
 def percentiles_path() -> Path:
-    """The file, written by tools/infometic_percentiles.py."""
+    """The file, written by tools/infometic_percentiles.py: an entry for each of the shipped weights."""
     return Path(str(files("caplens") / "storage" / "shipped" / "infometic-percentiles.json"))
 
 
@@ -71,7 +73,8 @@ def percentiles_of(weights_hash: str) -> HumanPercentiles | None:
     """For these weights; None for others than those it was measured with."""
     if not percentiles_path().is_file():
         return None
-    content = json.loads(percentiles_path().read_text("utf-8"))
-    if content["weights"] != weights_hash:
+    entry = json.loads(percentiles_path().read_text("utf-8")).get(weights_hash)
+    if entry is None:
         return None
-    return HumanPercentiles({key: tuple(content[key]) for key in KEYS}, float(content["scale"]))
+    quantiles = {key: tuple(entry[key]) for key in KEYS}
+    return HumanPercentiles(quantiles, float(entry["scale"]), float(entry["fits_from"]))

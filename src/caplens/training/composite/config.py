@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class CompositeConfig:
     """Everything that changes the outcome."""
 
+    edition: str = "embedded"
+    """Of the embedded encoder, whose space captions and pictures are compared in."""
     images: int = 1000
     """So many pictures of a collection, its first, have captions judged for them; the others only lend theirs."""
     pictures: int = 300

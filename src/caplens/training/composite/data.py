@@ -138,13 +138,15 @@ def load_data(
         return computed
 
     def of_meaning(captions: CaptionSet) -> Floats:
-        return features(captions, meaning_identity(bank), lambda work: meaning(work, bank))
+        return features(
+            captions, meaning_identity(bank, config.edition), lambda work: meaning(work, bank, config.edition)
+        )
 
     def of_form(captions: CaptionSet) -> Floats:
         return features(captions, well_formedness_identity(), well_formedness)
 
     def of_picture(captions: CaptionSet) -> Floats:
-        return features(captions, picture_identity(), picture_fit)
+        return features(captions, picture_identity(config.edition), lambda work: picture_fit(work, config.edition))
 
     return CompositeData(
         trials=[(trial, of_meaning(trial.captions)) for trial in trials],

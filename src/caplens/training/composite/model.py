@@ -54,7 +54,7 @@ def fit(data: CompositeData, config: CompositeConfig, leave_out: Sequence[str] =
         low=np.concatenate([model.mean - model.spread, -np.ones(rest)]),
         high=np.concatenate([model.mean + model.spread, np.ones(rest)]),
         usual=np.concatenate([model.mean, np.zeros(rest)]),
-        about={**model.about, **data.facts, "seed": str(config.seed)},
+        about={**model.about, **data.facts, "seed": str(config.seed), "edition": config.edition},
         extra={"bank": data.bank, "foreseen": expected},
     )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +12,18 @@ from numpy.typing import NDArray
 
 from caplens.core.progress import Progress, silent
 from caplens.core.types import Vectors
-from caplens.encoders.base import Encoder, ahead
+from caplens.encoders.base import Encoder
 from caplens.encoders.embedder import Embedder
 from caplens.metrics.infometic.explained import NAMED
 from caplens.metrics.infometic.inference import WordPieces, picture_arrays, token_table, tokenize_words, word_mask
 from caplens.metrics.infometic.region_features import ImageRegions
 from caplens.storage import weights
-from caplens.storage.identity import Identity
 from caplens.text.object_labels import ObjectLabels
 from caplens.text.wordnet import WORDNET
 from caplens.text.words import Word, require_tagger, tag_words
-from caplens.training.features import Arrays, kept_features, pictures_identity
-from caplens.training.pairs import PICTURES_PER_FILE, caption_features, read_pairs
-from caplens.vision.images import open_image
-from caplens.vision.regions import CLUSTERS, Proposer, Regions, choose_regions
+from caplens.training.infometic.regions import region_features
+from caplens.training.pairs import caption_features, read_pairs
+from caplens.vision.regions import CLUSTERS, Proposer, Regions
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -134,57 +130,6 @@ def load_splits(
         pictures = Pictures.of(list(by_picture), regions, encoder.dimension)
         splits[name] = Split(pictures, whole, corrupted, mentioned, named)
     return splits
-
-
-def region_features(
-    encoder: Encoder, proposer: Proposer, images: Path, names: Sequence[str], folder: Path, progress: Progress = silent
-) -> list[ImageRegions]:
-    """Return the regions of every picture, kept in `folder` in pieces: an interrupted run goes on where it was."""
-
-    def compute(part: list[str], start: int) -> Arrays:
-        fresh = []
-        for name, image in zip(part, ahead(lambda name: open_image(images / name), part, depth=8), strict=True):
-            regions = choose_regions(proposer(image, Path(name).stem))
-            fresh.append(ImageRegions(regions, encoder.encode_regions(image, regions.boxes)))
-            progress("regions of pictures", start + len(fresh), len(names))
-        return pack_regions(fresh)
-
-    every: list[ImageRegions] = []
-    for start in range(0, len(names), PICTURES_PER_FILE):
-        progress("regions of pictures", start, len(names))
-        part = list(names[start : start + PICTURES_PER_FILE])
-        identity = Identity.of([encoder.fingerprint, proposer.identity, pictures_identity(images, part)])
-        path = folder / f"{start:06d}.safetensors"
-        every += unpack_regions(kept_features(path, identity, partial(compute, part, start)))
-    progress("regions of pictures", len(names), len(names))
-    return every
-
-
-def pack_regions(images: Sequence[ImageRegions]) -> Arrays:
-    """Return arrays end to end, vectors in float16, labels as the bytes of a json text."""
-    labels = json.dumps([image.regions.labels for image in images])
-    return {
-        "labels": np.frombuffer(labels.encode(), np.uint8),
-        "counts": np.array([len(image.regions) for image in images]),
-        "boxes": np.concatenate([image.regions.boxes for image in images]).astype(np.float32),
-        "confidences": np.concatenate([image.regions.confidences for image in images]).astype(np.float32),
-        "vectors": np.concatenate([image.vectors for image in images]).astype(np.float16),
-    }
-
-
-def unpack_regions(arrays: Arrays) -> list[ImageRegions]:
-    """Return what was packed, picture by picture."""
-    labels = json.loads(arrays["labels"].tobytes())
-    counts = arrays["counts"].astype(int)
-    ends, vector_ends = np.cumsum(counts), np.cumsum(counts + 1)
-    images = []
-    for count, end, vector_end, names in zip(counts, ends, vector_ends, labels, strict=True):
-        inside = slice(end - count, end)
-        regions = Regions(
-            arrays["boxes"][inside].astype(np.float64), arrays["confidences"][inside].astype(np.float64), tuple(names)
-        )
-        images.append(ImageRegions(regions, arrays["vectors"][vector_end - count - 1 : vector_end].astype(np.float32)))
-    return images
 
 
 class _WholeCaptions:
