@@ -12,6 +12,7 @@ from tools.clip_zero_shot import text_vectors, zero_shot
 
 from caplens.core.errors import MissingData
 from caplens.core.types import unit
+from caplens.encoders.backbones import ClipBackbones
 from caplens.encoders.clip_vision import WEIGHTS, ClipVision
 from caplens.encoders.onnx_graph import float_products
 from caplens.storage import weights
@@ -41,6 +42,20 @@ def test_vector_class_token_and_patches_are_readable(tower: ClipVision) -> None:
     projected, token, patches = tower.encode(np.stack([pixels, pixels]))
     assert (projected.shape, token.shape, patches.shape) == ((2, 512), (2, 768), (2, 14, 14, 768))
     assert np.array_equal(projected[0], projected[1])
+
+
+def test_a_region_is_the_mean_of_its_patches_beside_the_whole(tower: ClipVision) -> None:
+    """One pass: a box over everything is the whole picture, and a box over one patch is that patch."""
+    find("all-MiniLM-L6-v2")
+    towers = ClipBackbones()
+    pixels = tower.pixels(Image.effect_mandelbrot((224, 224), (-2.0, -1.5, 1.0, 1.5), 100).convert("RGB"))
+    boxes = np.array([[0, 0, 1, 1], [0, 0, 1 / 14, 1 / 14]])
+    whole, everything, corner = towers.region_features(pixels, boxes)
+    np.testing.assert_allclose(whole, towers.image_features(pixels[None])[0], atol=1e-5)
+    np.testing.assert_allclose(everything, whole, atol=1e-4)
+    patch = tower.encode(pixels[None])[2][0, 0, 0]
+    np.testing.assert_allclose(corner[1280:], (patch - patch.mean()) / patch.std(), atol=1e-3)
+    np.testing.assert_array_equal(corner[:1280], whole[:1280])
 
 
 def test_it_equals_the_hubs_tower(tower: ClipVision) -> None:

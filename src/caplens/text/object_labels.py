@@ -17,14 +17,20 @@ GROUPS = ("people", "social group")
 def named(nouns: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
     """For each noun the places of the labels it can mean; without WordNet on this machine, of its own stem.
 
-    >>> named(["dogs", "hat"], ["dog", "person", "dog"])
-    [[0, 2], []]
+    With the noun before it, it may be a name of two words.
+
+    >>> named(["dogs", "hat", "", "fire", "hydrant"], ["dog", "person", "dog", "fire hydrant"])
+    [[0, 2], [], [], [], [3]]
     """
     folder = weights.find(WORDNET)
     means = _same_stem if folder is None else _object_labels(folder).means
-    return [
-        [position for position, label in enumerate(labels) if label and means(noun.lower(), label)] for noun in nouns
-    ]
+    found = []
+    for before, noun in zip(["", *nouns], nouns, strict=False):
+        forms = [noun.lower(), f"{before} {noun}".lower()] if before and noun else [noun.lower()]
+        found.append(
+            [place for place, label in enumerate(labels) if label and any(means(form, label) for form in forms)]
+        )
+    return found
 
 
 @functools.cache

@@ -131,20 +131,22 @@ class RegionMetric(VisualMetric):
 
     def statistics(self, work: Workspace) -> Statistics:
         from caplens.metrics.infometic.inference import TEXT_LENGTH
+        from caplens.metrics.infometic.region_features import NameCheck
 
         parts, reading = self.sentences(work), self.reading(work)
         scored, regions, words = self.pair_scores(reading), self.region_features(reading), self.tagged(reading)
         scores = np.full(len(work.captions), np.nan)
         judged: dict[int, Judged] = {}
         failures = {}
+        confirm = NameCheck(self.embedder(reading))
         for row, (start, end) in enumerate(zip(parts.starts.tolist(), parts.ends.tolist(), strict=True)):
             if start not in scored:  # all sentences of a caption have its picture
                 failures[row] = regions.failures[start]
                 continue
             sentences = [scored[part] for part in range(start, end)]
             scores[row] = np.mean([self.overall(pair) for pair in sentences])
-            shown = regions.images[regions.rows[start]].regions
-            judged[row] = Judged(sentences, words[start:end], shown, float(scores[row]))
+            image = regions.rows[start]
+            judged[row] = Judged(sentences, words[start:end], confirm(image, regions.images[image]), float(scores[row]))
         details = Explained(work.captions.candidates, judged, self.percentiles(), self.overall)
         notes = self.notes(self.text_parts(reading, reading.captions.candidates))
         if parts.cut:

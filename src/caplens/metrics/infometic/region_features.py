@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from caplens.core.captions import Media
 from caplens.core.errors import CaplensError, InputError
-from caplens.core.types import Vectors
+from caplens.core.types import Floats, Vectors, unit
 from caplens.encoders.embedder import Embedder, rows_by_media
 from caplens.storage.cache import key_of_digest
+from caplens.text.coco_objects import coco_objects
 from caplens.vision.images import first_line
 from caplens.vision.pictures import Picture
 from caplens.vision.regions import CLUSTERS, MOST_BOXES, SAME_BOX, FileProposer, Proposer, Regions, choose_regions
@@ -34,6 +35,46 @@ class RegionFeatures:
     images: list[ImageRegions]
     rows: list[int]
     failures: dict[int, str] = field(default_factory=dict)
+
+
+class NameCheck:
+    """Takes a detector's name off a region where the encoder sees something else there and in the whole picture.
+
+    A small detector calls a treat a pizza. A name stays where it is among the likeliest of COCO's for the region or
+    for the picture; scores do not depend on names.
+    """
+
+    LIKELIEST = 4
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._checked: dict[int, Regions] = {}
+        self._vectors: dict[str, Floats] = {}
+
+    def __call__(self, number: int, image: ImageRegions) -> Regions:
+        """The regions of picture `number`, with the names that were confirmed."""
+        if number not in self._checked:
+            self._checked[number] = self._check(image)
+        return self._checked[number]
+
+    def _check(self, image: ImageRegions) -> Regions:
+        regions = image.regions
+        if not any(regions.labels):
+            return regions
+        names = list(dict.fromkeys([*coco_objects().name_of.values(), *filter(None, regions.labels)]))
+        self._encode([name for name in names if name not in self._vectors])
+        cosines = unit(image.vectors) @ np.stack([self._vectors[name] for name in names]).T
+        ranks = (-cosines).argsort(axis=1, kind="stable").argsort(axis=1)
+        labels = [
+            label if label and min(ranks[[0, 1 + row], names.index(label)]) < self.LIKELIEST else ""
+            for row, label in enumerate(regions.labels)
+        ]
+        return replace(regions, labels=tuple(labels))
+
+    def _encode(self, names: Sequence[str]) -> None:
+        if names:
+            vectors = unit(self._embedder.texts([f"a {name}" for name in names]))
+            self._vectors.update(zip(names, vectors, strict=True))
 
 
 def extract_region_features(embedder: Embedder, media: Sequence[Media | None], proposer: Proposer) -> RegionFeatures:
