@@ -3,8 +3,9 @@
     python tools/learned_pools.py DATA OUTPUT
 
 DATA holds the folders coco, flickr8k, flickr30k and machine. Written are, for `caplens train composite`, flickr8k.json
-(--human) and usual.json (--background), and for `caplens train nneval`, human.json, machine.json and rated.jsonl. No
-picture of a rated set is in any but the last, which only stops nneval's training. The same data give the same files.
+(--human) and usual.json (--background), for `caplens train nneval`, human.json, machine.json and rated.jsonl, and for
+`caplens train encoder`, unseen.json (--text-only). No picture of a rated set is in any but rated.jsonl, which only
+stops nneval's training. The same data give the same files.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from caplens.bench.data import read_json
 from caplens.storage.atomic import write_atomically
 from caplens.text.stopwords import STOP_WORDS
 
-COCO, BANK = 2600, 700
+COCO, BANK, UNSEEN = 2600, 700, 5000
 # Flickr8k's validation pictures are judged; they and so many of the training pictures lend wrong captions.
 LENDING = 2473
 MOST_SIMILAR_OF = (300, 30, 3)
@@ -40,6 +41,7 @@ def main() -> None:
         "usual": bank,
         "human": coco,
         "machine": out_of_domain(coco, machine),
+        "unseen": unseen_pool(data),
     }.items():
         write_atomically(output / f"{name}.json", json.dumps(content))
         print(f"{name}.json: {len(content)} pictures")
@@ -53,7 +55,7 @@ def shuffled(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: hashlib.md5(name.encode(), usedforsecurity=False).hexdigest())
 
 
-def coco_pool(data: Path) -> Captions:
+def coco_pool(data: Path, most: int = COCO) -> Captions:
     """COCO val2014 images outside Karpathy's test split, which Composite and THumB rate."""
     images = read_json(data / "coco" / "coco_captions.json")
     fit = (
@@ -61,7 +63,7 @@ def coco_pool(data: Path) -> Captions:
         for name, image in images.items()
         if image["split"] in ("val", "val2017_extra") and len(image["captions"]) >= 5
     )
-    return {name: images[name]["captions"][:5] for name in shuffled(fit)[:COCO]}
+    return {name: images[name]["captions"][:5] for name in shuffled(fit)[:most]}
 
 
 def flickr30k_pool(data: Path) -> Captions:
@@ -74,6 +76,12 @@ def flickr30k_pool(data: Path) -> Captions:
         if image["split"] == "train" and not in_flickr8k.get(name) and len(image["captions"]) == 5
     )
     return {name: images[name]["captions"] for name in shuffled(fit)}
+
+
+def unseen_pool(data: Path) -> Captions:
+    """Captions of pictures that are not at hand, as many of COCO's as of Flickr30k's."""
+    pools = coco_pool(data, UNSEEN), dict(list(flickr30k_pool(data).items())[:UNSEEN])
+    return {name: texts for pool in pools for name, texts in pool.items()}
 
 
 def flickr8k_pool(data: Path) -> Captions:

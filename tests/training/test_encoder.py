@@ -107,6 +107,31 @@ class _Killed(Exception):
     pass
 
 
+def test_captions_of_unseen_pictures_keep_their_words_in_place(tmp_path: Path) -> None:
+    """Two captions about things that no training picture shows find each other better when they were trained to."""
+    rng = np.random.default_rng(7)
+    about = np.repeat(rng.normal(size=(300, 1, 6)) @ rng.normal(size=(6, 12)), 2, axis=1)
+    pairs = (about + 0.8 * rng.normal(size=about.shape)).astype(np.float32)
+    pairs /= np.linalg.norm(pairs, axis=-1, keepdims=True)
+    found = {}
+    for weight in (0.0, 2.0):
+        config = replace(CONFIG, consistency=weight, soft=0.3)
+        seen = {"train": replace(toy(), unseen=pairs[:200]), "val": toy(40, seed=1)}
+        heads, _ = fit(seen, config, TrainingRun(tmp_path / str(weight), {"weight": weight}), nothing)
+        with torch.inference_mode():
+            first, second = (heads["text"].eval()(torch.from_numpy(pairs[200:, side])).numpy() for side in (0, 1))
+        found[weight] = recall(first, second, np.arange(100))[0]
+    assert found[2.0] > found[0.0]
+
+
+def test_consistency_without_captions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "main.json").write_text(
+        json.dumps({f"{split}.jpg": {"split": split, "captions": ["one"]} for split in ("train", "val")})
+    )
+    with pytest.raises(InputError, match="text-only"):
+        training.train(tmp_path, tmp_path / "main.json", [], tmp_path / "run", replace(CONFIG, consistency=1.0))
+
+
 def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path) -> None:
     features = {"train": toy(), "val": toy(40, seed=1)}
     whole, scale = fit(features, CONFIG, TrainingRun(tmp_path / "whole", {}), nothing)

@@ -159,6 +159,13 @@ def encoder(
     output: Output,
     more_captions: MoreCaptions = None,
     encoder: Annotated[str, typer.Option(metavar="NAME", help="embedded or embedded-strong.")] = "embedded",
+    text_only: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Captions of pictures that are not at hand, for the setting 'consistency'; may be repeated.",
+        ),
+    ] = None,
     features: Features = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -184,6 +191,7 @@ def encoder(
             output,
             settings,
             encoder=encoder,
+            unseen=text_only or (),
             features=features,
             progress=progress,
             place=place_torch(device or "auto", dtype or "float32"),

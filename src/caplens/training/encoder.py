@@ -1,7 +1,8 @@
 """Train the heads of the embedded encoder: image towers stay as they are, symmetric contrastive loss.
 
-Two additions, off unless asked for: targets may be softened by how near a caption is to the other pictures' captions,
-so that a caption of a similar picture is less wrong than any other; and the upper layers of the text tower may be tuned
+Three additions, off unless asked for: targets may be softened by how near a caption is to the other pictures'
+captions, so that a caption of a similar picture is less wrong than any other; captions of pictures that are not at hand
+may keep words in their place that the training pictures lack; and the upper layers of the text tower may be tuned
 together with the heads (locked-image tuning, Zhai et al. 2022).
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from caplens.encoders.backbones import TEXT, Backbones
 from caplens.encoders.bert import BertEncoder
 from caplens.encoders.devices import CPU, Placement, encoder_place, to_array
 from caplens.encoders.embedded import EDITIONS
+from caplens.readers import read_references
 from caplens.storage import weights
 from caplens.storage.atomic import write_atomically
 from caplens.storage.tensors import write_tensors
@@ -65,6 +67,8 @@ class EncoderConfig:
     soft: float = 0.0
     """The share of the targets that goes to all pictures by how near their captions are."""
     soft_temperature: float = 0.1
+    consistency: float = 0.0
+    """Weight of the same loss between two captions of a picture that is not at hand, where such captions are given."""
     tuned_layers: int = 0
     """Upper layers of the text tower that are tuned by additions of low rank."""
     rank: int = 32
@@ -83,6 +87,8 @@ class Features:
     captions: list[NDArray[np.int64]]
     states: list[Vectors] | None = None
     """Every text's token states below the layers that are tuned."""
+    unseen: Vectors | None = None
+    """(pictures, 2, width): two captions of each of some pictures that are not at hand."""
 
     @property
     def owner(self) -> NDArray[np.int64]:
@@ -144,6 +150,7 @@ class EncoderTask(Task):
     def __init__(self, train: Features, val: Features, config: EncoderConfig, place: Placement = CPU) -> None:
         self.config, self.train, self.val, self.place = config, train, val, place
         self.pictures, self.texts = self.placed(train.pictures), self.placed(train.texts)
+        self.unseen = None if train.unseen is None or not config.consistency else self.placed(train.unseen)
         self.steps_per_epoch = math.ceil(len(train.names) / config.batch)
         torch.manual_seed(config.seed)
         self.heads = {name: module.to(place.device) for name, module in self._new_heads().items()}
@@ -171,9 +178,9 @@ class EncoderTask(Task):
         chosen = self._order[batch * self.config.batch : (batch + 1) * self.config.batch]
         encoded = self.heads["image"](self.pictures[chosen])
         loss = torch.zeros((), device=self.place.device)
+        scale = self.log_scale.exp().clamp(max=100)
         for _ in range(self.config.captions_per_picture):
             rows = np.array([draw_caption(self.train.captions[index]) for index in chosen.tolist()])
-            scale = self.log_scale.exp().clamp(max=100)
             with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bfloat16):
                 texts = text_inputs(self.heads, self.train, rows).to(self.place.device)
             targets = None
@@ -182,7 +189,17 @@ class EncoderTask(Task):
                 targets = (self.config.soft, nearness)
             loss = loss + symmetric_loss(encoded, self.heads["text"](texts.float()), scale, targets)
         loss = loss / (2 * self.config.captions_per_picture)
+        if self.unseen is not None:
+            loss = loss + self.config.consistency * self._unseen_loss(self.unseen, scale)
         return Step(loss, {"loss": loss.detach()}, len(chosen))
+
+    def _unseen_loss(self, unseen: Tensor, scale: Tensor) -> Tensor:
+        """Return the loss between two captions of the same picture, for a batch of pictures nobody sees."""
+        chosen = torch.randperm(len(unseen))[: self.config.batch].to(unseen.device)
+        first, second = unseen[chosen].unbind(dim=1)
+        nearness = first @ second.T / self.config.soft_temperature
+        targets = (self.config.soft, nearness) if self.config.soft else None
+        return symmetric_loss(self.heads["text"](first), self.heads["text"](second), scale, targets) / 2
 
     def validate(self) -> dict[str, float]:
         to_picture, to_caption = recall(*encode(self.heads, self.val), self.val.owner)
@@ -236,6 +253,18 @@ def encode(heads: Modules, features: Features) -> tuple[Vectors, Vectors]:
     return pictures, np.concatenate(captions)
 
 
+def unseen_features(
+    frozen: FrozenEncoder, files: Sequence[Path], folder: Path, progress: Progress = silent
+) -> Vectors | None:
+    """Return two captions of every picture in files of references, as features kept in the folder."""
+    captions = [texts[:2] for path in files for texts in read_references(path).values() if len(texts) > 1]
+    if not captions:
+        return None
+    texts = [text for pair in captions for text in pair]
+    features = caption_features(frozen, texts, folder / "unseen.safetensors", progress)
+    return np.stack([np.stack([features[text] for text in pair]) for pair in captions])
+
+
 def fit(
     features: Mapping[str, Features],
     config: EncoderConfig,
@@ -286,6 +315,7 @@ def train(
     config: EncoderConfig,
     *,
     encoder: str = "embedded",
+    unseen: Sequence[Path] = (),
     features: Path | None = None,
     progress: Progress = silent,
     place: Placement = CPU,
@@ -295,10 +325,14 @@ def train(
         raise InputError(f"{encoder} has no heads to train", remedy=f"use one of: {', '.join(EDITIONS)}")
     pairs = read_pairs(captions, more_captions)
     facts = {"encoder": encoder, "training pictures": len(pairs.train), **dict(place.parts)}
+    if config.consistency and not unseen:
+        raise InputError("consistency is learned from captions without pictures", remedy="give --text-only FILE")
     run = TrainingRun(output, {**asdict(config), **facts})
     folder = features or output / "features"
     towers = EDITIONS[encoder](place=encoder_place(encoder, place))
     splits = load_features(towers, pairs, images, folder, progress, config.tuned_layers)
+    if unseen and config.consistency:
+        splits["train"] = replace(splits["train"], unseen=unseen_features(towers, unseen, folder, progress))
     heads, scale = fit(splits, config, run, progress, place)
     target = output / "heads.safetensors"
     save_heads(heads, target, "contrastive", {"config": asdict(config), "edition": encoder, "scale": round(scale, 2)})
