@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_NAMED = rf"[\"']?\b(?:NAME)\b[\"']?\s*[:=]\s*[\"']?\s*({NUMBER})"
-_MARKED = re.compile(rf"\$\s*({NUMBER})")  # as G-VEval's own prompts ask for it
-_BARE = re.compile(rf"\s*({NUMBER})\s*(?:%|/\s*{NUMBER})?(?![\w.]*\d)")
+# Nothing is tried twice (`*+`, `++`): what a server sends may be a megabyte of spaces or digits.
+NUMBER = r"[-+]?\d++(?:\.\d++)?+"
+_NAMED = rf"[\"']?\b(?:NAME)\b[\"']?\s*+[:=]\s*+[\"']?\s*+({NUMBER})"
+_MARKED = re.compile(rf"\$\s*+({NUMBER})")  # as G-VEval's own prompts ask for it
+_BARE = re.compile(rf"\s*+({NUMBER})\s*+(?:%|/\s*+{NUMBER})?+(?![\w.]*\d)")
 _REASONS = ("reason", "explanation", "reasoning")
 
 
