@@ -160,7 +160,7 @@ def figures(foils: Sequence[Foil], name: str) -> str:
 def main(data: str, *names: str) -> None:
     pictures = read_pictures(Path(data))
     for by_systems in (False, True):
-        foils = make_foils(pictures, 400, by_systems)
+        foils = make_foils(pictures, 300, by_systems)
         print(f"\n{'systems' if by_systems else 'people'}: average precision / localization, ×100, {len(foils)} foils")
         for name in names or ("hallucination",):
             print(f"{name}:  {figures(foils, name)}")
