@@ -34,6 +34,7 @@ SUITES = {
     "tests/attack/test_boundaries.py": "outputs and folders",
     "tests/attack/test_streams.py": "standard streams",
     "tests/attack/test_crafted.py": "crafted texts and pictures",
+    "tests/attack/test_kept_rows.py": "what filters write",
     "tests/vision/test_images.py": "pictures",
     "tests/vision/test_video.py": "videos",
     "tests/vision/test_fetch.py": "addresses",
