@@ -99,7 +99,5 @@ def test_deep_greys_take_no_copies_of_the_whole() -> None:
 def test_an_upright_picture_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.BytesIO()
     Image.new("RGB", (40, 30), "red").save(stream, "PNG")
-    copies = []
-    monkeypatch.setattr(Image.Image, "copy", lambda picture: copies.append(picture) or picture)
+    monkeypatch.delattr(Image.Image, "copy")
     assert decode_image(stream.getvalue(), "red.png").getpixel((0, 0)) == (255, 0, 0)
-    assert copies == []
