@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from caplens.core.details import AnyDetails, Details, Status, Word
 from caplens.core.types import Floats, Vectors
 from caplens.core.workspace import Workspace
-from caplens.encoders.sentence import load_sentence_encoder
+from caplens.encoders.sentence import SentenceEncoder, load_sentence_encoder
 from caplens.metrics import _options as options
 from caplens.metrics._seen_objects import ObjectMetric
 from caplens.metrics.base import Resources, Statistics, reference_counts, register
@@ -83,8 +84,7 @@ class Hallucination(ObjectMetric):
         references = captions.references or [[]] * len(captions)
         finder = _ObjectFinder(self._spice)
         encoder = load_sentence_encoder(self.text_encoder)
-        texts = list(dict.fromkeys([*captions.candidates, *(text for row in references for text in row)]))
-        parts = parsed_parts(texts)
+        parts = parsed_parts([*captions.candidates, *(text for row in references for text in row)])
         objects = finder.find(parts, work)
         seen = self.seen(work)
         pool = sorted({name for found in objects.values() for name in found}.union(*seen.names))
@@ -93,18 +93,16 @@ class Hallucination(ObjectMetric):
         for start in range(0, len(captions), CAPTIONS_AT_ONCE):
             rows = range(start, min(start + CAPTIONS_AT_ONCE, len(captions)))
             some = list(dict.fromkeys(text for row in rows for text in (captions.candidates[row], *references[row])))
-            tagged = dict(zip(some, tag_words(some, weights.require(self.parser)), strict=True))
-            vectors = encoder.encode_words([[word.text.lower() for word in tagged[text]] for text in some])
-            context = _Context(tagged, dict(zip(some, vectors, strict=True)))
+            context = _Context.of(some, weights.require(self.parser), encoder)
             for row in rows:
                 candidate = captions.candidates[row]
                 named = [name for name in objects[candidate] if finder.is_tangible(name)]
                 there = [*sorted(seen.names[row]), *(name for text in references[row] for name in objects[text])]
                 assigned = dict(zip(named, match_objects(likeness.of(named, there), there), strict=True))
-                said = context.supports(candidate, references[row])
-                words = _judge([word.text for word in tagged[candidate]], said, assigned, seen.names[row], finder)
-                scores[row] = min((support.score for support in words if support is not None), default=1.0)
-                details.append(_details([word.text for word in tagged[candidate]], words))
+                texts, said = context.words(candidate), context.supports(candidate, references[row])
+                supports = _judge(texts, said, assigned, seen.names[row], finder)
+                scores[row] = min((support.score for support in supports if support is not None), default=1.0)
+                details.append(_details(texts, supports))
             work.progress("judging words", rows.stop, len(captions))
         scores[list(seen.failures)] = np.nan
         facts = {"references": reference_counts(references), **claims_fact(parts)}
@@ -196,6 +194,16 @@ class _Context:
 
     def __init__(self, tagged: Mapping[str, Sequence[TaggedWord]], vectors: Mapping[str, Vectors]) -> None:
         self._tagged, self._vectors = tagged, vectors
+
+    @classmethod
+    def of(cls, texts: Sequence[str], parser: Path, encoder: SentenceEncoder) -> _Context:
+        """Tag and encode the words of all texts."""
+        tagged = tag_words(texts, parser)
+        vectors = encoder.encode_words([[word.text.lower() for word in words] for words in tagged])
+        return cls(dict(zip(texts, tagged, strict=True)), dict(zip(texts, vectors, strict=True)))
+
+    def words(self, text: str) -> list[str]:
+        return [word.text for word in self._tagged[text]]
 
     def supports(self, candidate: str, references: Sequence[str]) -> list[Support | None]:
         """One entry per word of the caption; None where it says nothing, or no reference does."""
