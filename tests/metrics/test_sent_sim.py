@@ -77,3 +77,14 @@ def test_captions_that_the_encoder_does_not_understand_get_a_note() -> None:
     given = caplens.CaptionSet.of(["um cachorro corre na grama", "uma mulher cozinha"])
     assert "multilingual-e5-small understands" in (caplens.load_metric("sent-sim").language_note(given) or "")
     assert caplens.load_metric("sent-sim", text_encoder="multilingual-e5-small").language_note(given) is None
+
+
+def test_words_have_vectors_of_their_own_also_in_texts_that_are_too_long(folder: Path) -> None:
+    encoder = SentenceEncoder(folder, "tiny")
+    words = ["a", "dog", "", "runs"]
+    vectors, empty = encoder.encode_words([words, []])
+    assert (vectors.shape, empty.shape) == ((4, encoder.dimension), (0, encoder.dimension))
+    assert np.linalg.norm(vectors, axis=1).tolist() == pytest.approx([1, 1, 0, 1], abs=1e-5)
+    assert not np.allclose(vectors[1], encoder.encode_words([["dog"]])[0][0])  # as it is meant there
+    long = encoder.encode_words([["dog"] * (3 * encoder.longest)])[0]
+    assert np.linalg.norm(long, axis=1) == pytest.approx(np.ones(len(long)), abs=1e-5)

@@ -77,6 +77,19 @@ def test_a_name_that_is_none_is_refused_with_those_there_are() -> None:
         load_metric("bleu-1", tokenizer="klingon")
 
 
+@pytest.mark.parametrize(
+    ("language", "name"), [("pt", "ptb"), ("zh", "zh"), ("ja", "ja-mecab"), ("ko", "ko-mecab"), ("th", "char")]
+)
+def test_a_language_stands_for_its_tokenizer(language: str, name: str) -> None:
+    by_language, by_name = (load_metric("bleu-1", tokenizer=each) for each in (language, name))
+    assert vars(by_language) == vars(by_name)
+
+
+def test_the_signature_names_the_tokenizer_and_not_the_language() -> None:
+    made = caplens.evaluate(["um cão"], [["o cão"]], metrics=["bleu-1"], tokenizer="pt")["bleu-1"]
+    assert "|tokenizer:ptb|" in made.signature
+
+
 def test_jieba_leaves_no_file_that_others_could_change(tmp_path: Path) -> None:
     pytest.importorskip("jieba")
     cut = "from caplens.text.named_tokenizers import NamedTokenizer; print(len(NamedTokenizer('jieba')('一只狗')))"

@@ -210,6 +210,16 @@ def test_huge_frames_are_refused(video: Path, monkeypatch: pytest.MonkeyPatch) -
         list(frames(video, Sampling()))
 
 
+def test_a_film_that_grows_is_seen_as_far_as_it_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too large is not even decoded: three megabytes of JPEG would take two gigabytes."""
+    monkeypatch.setattr(module, "MOST_FRAME_PIXELS", 5000)
+    film = tmp_path / "grows.mjpeg"
+    with film.open("wb") as stream:
+        for size in [(64, 48)] * 3 + [(640, 480)]:
+            Image.new("L", size, 7).save(stream, "JPEG")
+    assert [frame.size for frame in frames(film, Sampling())] == [(64, 48)] * 3
+
+
 @pytest.mark.parametrize("text", ["", "every-0", "uniform", "uniform-", "all-3", "10"])
 def test_a_misspelt_sampling_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="every-K"):

@@ -44,6 +44,29 @@ class SentenceEncoder:
         parts = TextParts.of(texts, self.fits)
         return parts.mean_vectors(self._encode_parts(parts.texts, progress))
 
+    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[Vectors]:
+        """Per text, given as its words, a unit vector of every word as it is meant there; zeros for one that is empty.
+
+        A text that is too long for the model is read in stretches.
+        """
+        *start, end = self._encoder.tokenize([""])[0]
+        room = self.longest - len(start) - 1
+        forms = list(dict.fromkeys(word for words in texts for word in words))
+        tokens = self._encoder.tokenize(forms)
+        pieces = {form: ids[len(start) : -1][:room] for form, ids in zip(forms, tokens, strict=True)}
+        stretches = [
+            (text, stretch)
+            for text, words in enumerate(texts)
+            for stretch in _stretches([pieces[word] for word in words], room)
+        ]
+        sums = [np.zeros((len(words), self.dimension), np.float32) for words in texts]
+        read = [[*start, *(piece for piece, _ in stretch), end] for _, stretch in stretches]
+        for rows, ids in self._encoder.batches(read):
+            for row, states in zip(rows, self._encoder.states(ids), strict=True):
+                text, stretch = stretches[row]
+                np.add.at(sums[text], [word for _, word in stretch], states[len(start) : -1])
+        return [narrow_unit(each) for each in sums]
+
     def _encode_parts(self, texts: Sequence[str], progress: Progress) -> Vectors:
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
@@ -66,6 +89,22 @@ class SentenceEncoder:
         for rows, ids in self._encoder.batches(self._encoder.tokenize(texts)):
             vectors[rows] = self._encoder.states(ids).mean(axis=1)
         return narrow_unit(vectors)
+
+
+def _stretches(words: Sequence[Sequence[int]], room: int) -> Iterator[list[tuple[int, int]]]:
+    """Pieces of words in order, each with the number of its word, so many at a time that they fit.
+
+    >>> list(_stretches([[7], [8, 9], [5]], 3))
+    [[(7, 0), (8, 1), (9, 1)], [(5, 2)]]
+    """
+    stretch: list[tuple[int, int]] = []
+    for number, pieces in enumerate(words):
+        if len(stretch) + len(pieces) > room:
+            yield stretch
+            stretch = []
+        stretch += [(piece, number) for piece in pieces]
+    if stretch:
+        yield stretch
 
 
 def _read(path: Path) -> TokenEncoder:

@@ -20,17 +20,9 @@ from caplens.storage import weights
 from caplens.text import words as caption_words
 from caplens.text.language import looks_english
 from caplens.text.ptb import tokenize
-from caplens.text.stopwords import STOP_WORDS
+from caplens.text.stopwords import NEVER_WRONG
 from caplens.text.wordnet import WORDNET, WordNet
 
-# What no reference needs to say for the word to be right; with a tagger most of these are not judged anyway.
-NEVER_WRONG = STOP_WORDS | frozenset(
-    """
-    one near behind beside besides around onto along across toward towards upon within without inside outside among
-    amongst amid next via per like another every either neither many much several lot lots also still yet just even
-    perhaps maybe really quite rather almost something someone somebody anything nothing everything
-    """.split()  # noqa: SIM905
-)
 PERSONS = frozenset({"people", "persons", "folks", "someone", "somebody", "crowd"})
 """Words that WordNet does not count as persons."""
 PARAPHRASE = MODULES.index("paraphrase")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from caplens.core.errors import InputError
 from caplens.text.idf import IdfSource, IdfTable
-from caplens.text.named_tokenizers import NAMES, NamedTokenizer
+from caplens.text.named_tokenizers import FOR_LANGUAGE, NAMES, NamedTokenizer, tokenizer_for
 from caplens.text.ngrams import Tokenizer
 
 if TYPE_CHECKING:
@@ -107,13 +107,15 @@ def choice(option: str, value: Choice, choices: Sequence[Choice]) -> Choice:
 
 
 def tokenizer(value: Any) -> Tokenizer:
-    """Return how text becomes words: a name or a callable."""
+    """Return how text becomes words: a name, a callable, or the code of a language for what is taken there."""
     if callable(value) or value in ("ptb", "whitespace"):
         kept: Tokenizer = value
         return kept
     if value in NAMES:
         return NamedTokenizer(value)
-    raise _wrong("tokenizer", value, f"ptb, whitespace, {', '.join(NAMES)} or a callable")
+    if isinstance(value, str) and value in FOR_LANGUAGE:
+        return tokenizer_for(value)
+    raise _wrong("tokenizer", value, f"ptb, whitespace, {', '.join(NAMES)}, a language such as pt or ja, or a callable")
 
 
 def idf_source(value: Any) -> IdfSource:

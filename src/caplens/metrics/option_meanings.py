@@ -11,7 +11,7 @@ from caplens.metrics.base import Metric
 MEANINGS = {
     "tokenizer": 'how texts are cut into words: `"ptb"` as coco-caption does, `"whitespace"`, `"13a"`, `"intl"`, '
     '`"char"`, `"zh"`, `"ja-mecab"`, `"ko-mecab"` as sacrebleu does, `"jieba"`, `"fugashi"`, all on lower-cased text, '
-    "or a function",
+    'the code of a language such as `"pt"` for what is taken there, or a function',
     "idf": 'where document frequencies come from: `"corpus"` (these references), a table of `caplens idf build`, '
     "a file of captions, or lists of references",
     "sigma": "width of the Gaussian on the difference in length",

@@ -67,6 +67,10 @@ def copy_rows(source: Source, choice: ColumnChoice, keep: Sequence[bool], target
     for number, sample in enumerate(_samples(source), 1):
         if any(True for _ in _row(sample, number, source, choice)) and next(wanted):
             for member in sample.members:
+                # Whoever unpacks what was filtered trusts it more than what came from elsewhere.
+                if member.name.startswith("/") or ".." in member.name.split("/"):
+                    place = f"{source.name}, member {shortened(member.name)}"
+                    raise InputError("would be unpacked outside of its folder", where=place, remedy="pack it again")
                 with open(source.path, "rb") as file:
                     file.seek(member.offset_data)
                     target.addfile(plain_member(member.name, member.size), file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from caplens.readers.webdataset import copy_rows, plain_member
 from caplens.scale.plan import Done, attempt
 from caplens.scale.shards import Shard
 from caplens.storage.atomic import atomic_path
-from caplens.vision.images import read_media
+from caplens.vision.images import picture_size, read_media
 
 Layout = Literal["parquet", "webdataset"]
 LAYOUTS = ("parquet", "webdataset", "uids")
@@ -87,8 +88,11 @@ class WriteKept:
                 with Source(path) as source:
                     copy_rows(source, self.choice, keep, target)
                 return
+            taken: set[str] = set()
             for number, row in enumerate(self._rows(path, keep)):
                 key = row.id.replace("/", "_").replace(".", "_") or str(number)
+                key = f"{key}_{number}" if key in taken else key  # a.b and a_b are two
+                taken.add(key)
                 members = {".txt": (row.caption or "").encode()}
                 about = {"id": row.id, **({} if row.references is None else {"references": row.references})}
                 members[".json"] = json.dumps(about, ensure_ascii=False).encode()
@@ -126,11 +130,17 @@ def _cells(row: Row) -> dict[str, Any]:
 
 
 def _bytes_of(media: Media) -> bytes | None:
-    """The bytes of a picture; one that cannot be read is left out, as its row may be kept for its words."""
+    """The bytes of a picture; one that cannot be read is left out, as its row may be kept for its words.
+
+    Nor is a file of this machine that is no picture: a row may name any, and what is kept may be given away.
+    """
     try:
-        return read_media(media)
+        data = read_media(media)
+        if isinstance(media, str | os.PathLike):
+            picture_size(data, media_name(media))
     except InputError:
         return None
+    return data
 
 
 def _copy_parquet(path: Path, mask: NDArray[np.bool_], temporary: Path) -> None:

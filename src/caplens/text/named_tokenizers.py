@@ -22,8 +22,15 @@ _SACREBLEU = {
 NAMES = (*_SACREBLEU, "jieba", "fugashi")
 SEGMENTING = frozenset(NAMES) - {"13a", "intl"}
 """Those that find words where there are no spaces between them."""
-FOR_LANGUAGE = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", **dict.fromkeys(("th", "lo", "my", "km"), "char")}
-"""What to take for a language; for all others ptb, which does well where there are spaces between words."""
+_SPACED = "ar cs da de el en es fi fr he hi hu it nl no pl pt ro ru sv tr uk vi".split()  # noqa: SIM905
+FOR_LANGUAGE = {
+    **dict.fromkeys(_SPACED, "ptb"),
+    "zh": "zh",
+    "ja": "ja-mecab",
+    "ko": "ko-mecab",
+    **dict.fromkeys(("th", "lo", "my", "km"), "char"),
+}
+"""What to take for a language; ptb does well where there are spaces between words."""
 
 Words = Callable[[str], Iterable[str]]
 
@@ -59,8 +66,8 @@ def tokenizer_for(language: str) -> str | NamedTokenizer:
     >>> tokenizer_for("pt"), tokenizer_for("zh")
     ('ptb', NamedTokenizer(name='zh'))
     """
-    name = FOR_LANGUAGE.get(language)
-    return "ptb" if name is None else NamedTokenizer(name)
+    name = FOR_LANGUAGE.get(language, "ptb")  # most languages have spaces, and a note says where there are none
+    return name if name == "ptb" else NamedTokenizer(name)
 
 
 @functools.cache

@@ -18,6 +18,8 @@ _ABBREVIATIONS = frozenset(
     {"mr.", "mrs.", "ms.", "dr.", "st.", "mt.", "prof.", "sr.", "jr.", "vs.", "approx.", "e.g.", "i.e.", "ft.", "fig."}
 )
 """What a sentence hardly ever ends with; a single letter, such as an initial, is another."""
+LONGEST_ABBREVIATION = 16
+"""Characters before the end of a sentence that are looked at; more would make a text of abbreviations slow."""
 _SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*(\s+)|(?<=[。！？])(?![\"'”’」』）])|([\r\n]+)")
 _CLAUSE = re.compile(r"(?<=[,;:—、，；：])\s*")
 
@@ -32,7 +34,8 @@ def split_sentences(text: str) -> list[str]:
     """
     sentences, start = [], 0
     for end in _SENTENCE.finditer(text):
-        before = text[start : end.start()].rpartition(" ")[2].lower().lstrip("\"'“‘([")
+        tail = text[max(start, end.start() - LONGEST_ABBREVIATION) : end.start()]
+        before = tail.rpartition(" ")[2].lower().lstrip("\"'“‘([")
         if end[1] is not None and (before in _ABBREVIATIONS or re.fullmatch(r"\w\.", before)):
             continue
         sentences.append(text[start : end.end()].strip())

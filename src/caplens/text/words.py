@@ -56,15 +56,15 @@ def tagger_lacks() -> str:
     return ""
 
 
-def tag_words(texts: Sequence[str]) -> list[list[Word]]:
-    """The words of every text; where no parser works, all but stop words count as semantic.
+def tag_words(texts: Sequence[str], folder: Path | None = None) -> list[list[Word]]:
+    """The words of every text, by the parser in a folder or the first that works; without one by a list of stop words.
 
     >>> [word.text for word in tag_words(["a man is on the snow"])[0] if word.semantic]
     ['man', 'snow']
     """
     split = [split_words(text) for text in texts]
     try:
-        parser = _parser(require_tagger())
+        parser = _parser(folder or require_tagger())
     except MissingData:
         return [[Word(word, "", _says(word) and word.lower() not in STOP_WORDS) for word in words] for words in split]
     tagged = []

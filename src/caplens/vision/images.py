@@ -6,7 +6,6 @@ import io
 import os
 import stat
 import struct
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +31,10 @@ MOST_SIDE = 65_535
 MOST_SCANS = 64
 """Of a progressive JPEG, which has about ten. Each goes over the whole picture, so that a file of a megabyte could keep
 the decoder busy for an hour."""
+SLOW_DECODERS = frozenset({"bmp_rle", "ppm_plain"})
+"""Those that Pillow has in Python: a BMP of six kilobytes could keep them busy for ten seconds."""
+MOST_SLOW_PIXELS = 8_000_000
+"""Of a picture that they decode."""
 ENOUGH_PIXELS = 672
 """Pixels of the short side, twice what any encoder looks at: a larger JPEG is decoded at ½, ¼ or ⅛ of its size as long
 as so much is left. The photos of rated sets are smaller, and their numbers are those of a full decoding."""
@@ -93,7 +96,8 @@ def decode_image(data: bytes, name: str) -> Image:
             if picture.format == "JPEG":
                 picture.draft(picture.mode, (ENOUGH_PIXELS, ENOUGH_PIXELS))
             picture.load()
-            return to_rgb(ImageOps.exif_transpose(picture))
+            ImageOps.exif_transpose(picture, in_place=True)  # else it is copied even where it stands upright
+            return to_rgb(picture)
     except InputError:
         raise
     except MemoryError:
@@ -147,6 +151,12 @@ def _check_size(picture: ImageFile, name: str) -> None:
             where=name,
             remedy="reduce the picture",
         )
+    if any(tile[0] in SLOW_DECODERS for tile in picture.tile) and width * height > MOST_SLOW_PIXELS:
+        raise InputError(
+            f"is {width} × {height} pixels in a form that is slow to decode, and {MOST_SLOW_PIXELS:,} are the limit",
+            where=name,
+            remedy="save the picture as PNG or JPEG",
+        )
     own_bytes = 0 if picture.mode == "RGB" else _PIXEL_BYTES.get(picture.mode, 4)
     unpacked = width * height * (own_bytes + RGB_BYTES)
     if unpacked > MOST_DECODED_BYTES:
@@ -182,31 +192,37 @@ def to_rgb(picture: Image) -> Image:
     >>> to_rgb(Image.fromarray(np.full((1, 1), 0x8080, np.uint16))).getpixel((0, 0))
     (128, 128, 128)
     """
-    from PIL import Image
 
     if picture.mode == "RGB":
         return picture
     if picture.mode in {"I", "F"} or picture.mode.startswith("I;16"):
-        values = np.asarray(picture)
-        grey = np.empty(values.shape, np.uint8)
-        deep, bright = values.reshape(-1), grey.reshape(-1)
-        scale = _grey_scale(picture.mode, deep)
-        for start in range(0, len(deep), _VALUES_AT_ONCE):  # a float64 copy of the whole would take gigabytes
-            part = np.nan_to_num(deep[start : start + _VALUES_AT_ONCE].astype(np.float64))
-            bright[start : start + _VALUES_AT_ONCE] = np.clip(np.rint(scale(part)), 0, 255)
-        return Image.fromarray(grey).convert("RGB")
+        return _scaled_grey(picture)
     if picture.mode == "P":
         picture.info.pop("transparency", None)  # it changes no colour, and Pillow would warn about it
     return picture.convert("RGB")
 
 
-def _grey_scale(mode: str, values: NDArray[np.generic]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """How deep greys become 0 to 255."""
+def _scaled_grey(picture: Image) -> Image:
+    """A deep grey as RGB, some rows at a time: copies of the whole would take gigabytes."""
+    from PIL import Image
+
+    width, height = picture.size
+    rows = max(1, _VALUES_AT_ONCE // width)
+    boxes = [(0, top, width, min(top + rows, height)) for top in range(0, height, rows)]
+    brightest = max(float(np.nan_to_num(np.asarray(picture.crop(box))).max(initial=0)) for box in boxes)
+    scale = _grey_scale(picture.mode, brightest)
+    bright = Image.new("RGB", picture.size)
+    for box in boxes:
+        values = np.nan_to_num(np.asarray(picture.crop(box)).astype(np.float64)) * scale
+        bright.paste(Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8)).convert("RGB"), box)
+    return bright
+
+
+def _grey_scale(mode: str, brightest: float) -> float:
+    """What brings deep greys to 0 to 255."""
     if mode == "F":
-        return (lambda part: part * 255) if np.nan_to_num(values).max(initial=0) <= 1 else (lambda part: part)
-    if mode != "I" or values.max(initial=0) > 255:
-        return lambda part: part / 257  # 65535 becomes 255
-    return lambda part: part
+        return 255.0 if brightest <= 1 else 1.0
+    return 1 / 257 if mode != "I" or brightest > 255 else 1.0  # 65535 becomes 255
 
 
 def scaled(picture: Image, mean: NDArray[np.float32], std: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -127,6 +127,8 @@ class Video:
                 stream = container.streams.video[0]
                 _check_size(stream.codec_context.width, stream.codec_context.height, self.name)
                 stream.thread_type = "AUTO"
+                # A film may grow on the way, and what is too large must not be decoded to see that it is.
+                stream.codec_context.options = {"max_pixels": str(MOST_FRAME_PIXELS)}
                 for position, frame in enumerate(clock.time(container.decode(stream))):
                     _check_size(frame.width, frame.height, self.name)
                     if (position in positions) if positions is not None else sampling.takes(position):

@@ -90,7 +90,7 @@ def test_fleur_sends_the_picture_made_smaller_and_smooths(server: JudgeServer, p
 @pytest.mark.parametrize("name", ["fleur", "g-veval"])
 def test_of_a_video_frames_are_sent_in_their_order(name: str, server: JudgeServer, tmp_path: Path) -> None:
     pytest.importorskip("av")
-    server.replies = [Reply('{"score": 0.5}')]
+    server.replies = [Reply('{"score": 0.5, "accuracy": 80, "completeness": 40, "conciseness": 100, "relevance": 60}')]
     video = write_video(tmp_path / "film.mp4", 9)
     kept = {**server.options, "smoothing": False}
     made = caplens.evaluate(["a dog"], videos=[video], metrics=[name], frames="uniform-3", **kept)[name]
@@ -128,6 +128,58 @@ def test_g_veval_asks_by_what_is_given(
     words, picture = asked(server.bodies[0])
     assert ("- a wall" in words) is references
     assert (picture is not None) is pictures
+
+
+FOUR = '{"reason": "accuracy: 7 of 8", "accuracy": 80, "completeness": 40, "conciseness": 100, "relevance": 60}'
+
+
+@pytest.mark.parametrize("references", [True, False])
+def test_g_veval_scores_four_criteria_of_a_video(server: JudgeServer, tmp_path: Path, references: bool) -> None:
+    pytest.importorskip("av")
+    server.replies = [Reply(FOUR)]
+    given: dict[str, Any] = {"references": [["a red wall"]] if references else None, "metrics": ["g-veval"]}
+    video = write_video(tmp_path / "film.mp4", 3)
+    made = caplens.evaluate(["a wall"], videos=[video], **given, **server.options, smoothing=False)["g-veval"]
+    assert made.score == pytest.approx(0.7)
+    assert made.details is not None
+    assert made.details[0]["reason"] == "accuracy: 7 of 8"
+    assert made.details[0]["categories"] == pytest.approx(
+        {"Accuracy": 0.8, "Completeness": 0.4, "Conciseness": 1.0, "Relevance": 0.6}
+    )
+    name = f"g-veval-criteria-{'both' if references else 'picture'}"
+    assert f"|prompt:{Prompt.shipped(name).label}|" in made.signature
+    words = server.bodies[0]["messages"][0]["content"][0]["text"]
+    assert ("- a red wall" in words) is references
+
+
+def test_g_veval_scores_one_number_or_four_as_asked(server: JudgeServer, tmp_path: Path) -> None:
+    """Also without videos, where their captions are held against references alone."""
+    server.answer = lambda body: Reply(FOUR if "completeness:" in asked(body)[0] else '{"score": 30}')
+    given: dict[str, Any] = {"references": [["a wall"]], "metrics": ["g-veval"], "smoothing": False, **server.options}
+    assert caplens.evaluate(["a wall"], **given)["g-veval"].score == pytest.approx(0.3)
+    made = caplens.evaluate(["a wall"], **given, criteria=True)["g-veval"]
+    assert made.score == pytest.approx(0.7)
+    assert f"|prompt:{Prompt.shipped('g-veval-criteria-references').label}|" in made.signature
+
+
+def test_an_answer_that_lacks_a_criterion_is_asked_for_again_and_then_named(server: JudgeServer) -> None:
+    server.replies = [Reply('{"accuracy": 80, "completeness": 40, "conciseness": 100}')]
+    given: dict[str, Any] = {"references": [["a wall"]], "metrics": ["g-veval"], "smoothing": False, **server.options}
+    made = caplens.evaluate(["a wall"], **given, criteria=True)["g-veval"]
+    assert np.isnan(made.scores[0])
+    assert "for each of accuracy, completeness, conciseness, relevance" in made.failures[0]
+    assert len(server.bodies) == 2
+
+
+def test_every_criterion_is_smoothed(server: JudgeServer) -> None:
+    tokens: list[tuple[str, dict[str, float]]] = []
+    for name, number in (("accuracy", "80"), ("completeness", "40"), ("conciseness", "90"), ("relevance", "60")):
+        lower = str(int(number) - 10)
+        tokens += [(f'"{name}": ', {f'"{name}": ': 1.0}), (number, {number: 0.5, lower: 0.5}), (", ", {", ": 1.0})]
+    server.replies = [Reply("".join(token for token, _ in tokens), tokens=tokens)]
+    made = caplens.evaluate(["a"], [["b"]], metrics=["g-veval"], criteria=True, **server.options)["g-veval"]
+    assert made.score == pytest.approx((75 + 35 + 85 + 55) / 400)
+    assert "|smoothing:yes|" in made.signature
 
 
 def test_g_veval_with_nothing_to_hold_a_caption_against_says_so(server: JudgeServer) -> None:

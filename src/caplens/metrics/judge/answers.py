@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_NAMED = re.compile(rf"[\"']?\b(?:score|rating)\b[\"']?\s*[:=]\s*[\"']?\s*({NUMBER})", re.I)
-_MARKED = re.compile(rf"\$\s*({NUMBER})")  # as G-VEval's own prompts ask for it
-_BARE = re.compile(rf"\s*({NUMBER})\s*(?:%|/\s*{NUMBER})?(?![\w.]*\d)")
+# Nothing is tried twice (`*+`, `++`): what a server sends may be a megabyte of spaces or digits.
+NUMBER = r"[-+]?\d++(?:\.\d++)?+"
+_NAMED = rf"[\"']?\b(?:NAME)\b[\"']?\s*+[:=]\s*+[\"']?\s*+({NUMBER})"
+_MARKED = re.compile(rf"\$\s*+({NUMBER})")  # as G-VEval's own prompts ask for it
+_BARE = re.compile(rf"\s*+({NUMBER})\s*+(?:%|/\s*+{NUMBER})?+(?![\w.]*\d)")
 _REASONS = ("reason", "explanation", "reasoning")
 
 
@@ -35,21 +36,42 @@ class Verdict:
     """Where the number stands in the answer."""
 
 
+def read_verdicts(text: str, low: float, high: float, criteria: Sequence[str] = ()) -> list[Verdict] | None:
+    """Return what an answer says, of each criterion if there are some; None where a score on the scale is lacking.
+
+    >>> read_verdicts('{"accuracy": 90, "relevance": 40}', 0, 100, ["relevance", "accuracy"])
+    [Verdict(score=40.0, reason='', span=(30, 32)), Verdict(score=90.0, reason='', span=(13, 15))]
+    """
+    if not criteria:
+        verdict = read_verdict(text, low, high)
+        return None if verdict is None else [verdict]
+    found = [_on_scale(text, _last_named(text, criterion), low, high) for criterion in criteria]
+    verdicts = [verdict for verdict in found if verdict is not None]
+    return verdicts if len(verdicts) == len(criteria) else None
+
+
 def read_verdict(text: str, low: float, high: float) -> Verdict | None:
     """Return what an answer says; None where it holds no score on the scale.
 
     >>> read_verdict('{"score": 85, "reason": "Both are of a d', 0, 100)
     Verdict(score=85.0, reason='Both are of a d', span=(10, 12))
     """
-    fields = repaired_object(text) or {}
-    named = list(_NAMED.finditer(text)) or list(_MARKED.finditer(text))
-    # Where reasons come first they may speak of scores, so the last one counts.
-    found = named[-1] if named else _BARE.match(text)
+    marked = _last_named(text, "score|rating") or next(reversed(list(_MARKED.finditer(text))), None)
+    return _on_scale(text, marked or _BARE.match(text), low, high)
+
+
+def _last_named(text: str, name: str) -> re.Match[str] | None:
+    """The number after a name; where reasons come first they may speak of it, so the last one counts."""
+    return next(reversed(list(re.finditer(_NAMED.replace("NAME", name), text, re.I))), None)
+
+
+def _on_scale(text: str, found: re.Match[str] | None, low: float, high: float) -> Verdict | None:
     if found is None:
         return None
     score = float(found[1])
     if not (math.isfinite(score) and low <= score <= high):
         return None
+    fields = repaired_object(text) or {}
     given = next((fields[key] for key in _REASONS if isinstance(fields.get(key), str)), None)
     return Verdict(score, (given if given is not None else _rest(text, found)).strip(), found.span(1))
 

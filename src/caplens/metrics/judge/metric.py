@@ -7,23 +7,21 @@ the scale of the prompt.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import io
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from caplens.core.captions import CaptionSet, Media, media_name
-from caplens.core.details import AnyDetails
 from caplens.core.errors import InputError, MissingData
 from caplens.core.workspace import Workspace
 from caplens.metrics import _options as options
 from caplens.metrics.base import Metric, Need, Resources, Statistics, reference_counts, register
-from caplens.metrics.judge.answers import read_verdict, smoothed_score
+from caplens.metrics.judge.answers import Verdict, read_verdicts, smoothed_score
 from caplens.metrics.judge.client import Answer, JudgeClient, Request, answer_key, check_url
+from caplens.metrics.judge.content import as_jpeg, message_content
 from caplens.metrics.judge.prompts import Prompt
 from caplens.storage.identity import Identity
 from caplens.vision.images import decode_image, read_media
@@ -32,10 +30,18 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 OF_A_VIDEO = "The pictures are frames of one video, in their order. What is said of the picture is meant of the video."
-LONGEST_SIDE = 1024
-"""Pixels of a picture as it is sent."""
+CRITERIA = ("accuracy", "completeness", "conciseness", "relevance")
+"""G-VEval's, for videos (ACCR)."""
 ALTERNATIVES = 20
 """So many tokens with their probabilities, the most that servers give."""
+
+
+class _Sample(NamedTuple):
+    """One answer: its scores from 0 to 1, one or one per criterion, the reason, and whether all were smoothed."""
+
+    scores: list[float]
+    reason: str
+    smooth: bool
 
 
 class JudgeMetric(Metric):
@@ -109,6 +115,10 @@ class JudgeMetric(Metric):
         """Return the prompt that comes with the metric."""
         return Prompt.shipped(self.name)
 
+    def asked_criteria(self, captions: CaptionSet) -> tuple[str, ...]:
+        """Return what is scored apart, each with a number of its own; nothing where one number says it all."""
+        return ()
+
     def looks(self, captions: CaptionSet) -> bool:
         """Say whether pictures, or frames of videos, are sent along."""
         return "image" in self.needs
@@ -140,14 +150,13 @@ class JudgeMetric(Metric):
 
     def statistics(self, work: Workspace) -> Statistics:
         captions = work.captions
-        prompt = self._prompt(captions)
-        low, high = self.scale
+        prompt, criteria = self._prompt(captions), self.asked_criteria(captions)
         client = JudgeClient(
             self.base_url,
             timeout=self.timeout,
             retries=self.retries,
             concurrency=self.concurrency,
-            readable=lambda text: read_verdict(text, low, high) is not None,
+            readable=lambda text: read_verdicts(text, *self.scale, criteria) is not None,
         )
         failures: dict[int, str] = {}
         requests: dict[int, list[Request]] = {}
@@ -168,19 +177,22 @@ class JudgeMetric(Metric):
             lambda done, total: work.progress(task, done, total),
         )
         rows = np.zeros((len(captions), 1))
-        details: list[AnyDetails] = [{} for _ in captions.candidates]
+        details: list[dict[str, Any]] = [{} for _ in captions.candidates]
         unsmoothed = judged = 0
         for row, several in requests.items():
             try:
-                judged_row = [self._score(answers.get(request.key), request, client) for request in several]
+                samples = [self._score(answers.get(request.key), request, client, criteria) for request in several]
             except InputError as error:
                 failures[row] = str(error)
                 continue
-            scores = [score for score, _, _ in judged_row]
+            scores = [float(np.mean(sample.scores)) for sample in samples]
             rows[row] = np.mean(scores)
-            details[row] = {"reason": judged_row[0][1], **({"samples": scores} if len(scores) > 1 else {})}
+            details[row] = {"reason": samples[0].reason, **({"samples": scores} if len(scores) > 1 else {})}
+            if criteria:
+                means = np.mean([sample.scores for sample in samples], axis=0).tolist()
+                details[row]["categories"] = dict(zip(map(str.capitalize, criteria), means, strict=True))
             judged += len(several)
-            unsmoothed += sum(not smooth for _, _, smooth in judged_row)
+            unsmoothed += sum(not sample.smooth for sample in samples)
         rows[list(failures)] = np.nan
         return Statistics(
             rows,
@@ -233,7 +245,7 @@ class JudgeMetric(Metric):
             seeded = {**fixed, "seed": sample} if self.samples > 1 else fixed
 
             def body(seeded: dict[str, Any] = seeded) -> dict[str, Any]:
-                return {**seeded, "messages": [{"role": "user", "content": _content(text, shown)}]}
+                return {**seeded, "messages": [{"role": "user", "content": message_content(text, shown)}]}
 
             content = {
                 **seeded,
@@ -253,7 +265,7 @@ class JudgeMetric(Metric):
             raise InputError(f"a judge looks at the {kind}, and there is none", where=captions.where(row))
         name = media_name(media)
         if name not in ready:
-            ready[name] = [_jpeg(picture) for picture in self._decoded(media, name, captions.images is None)]
+            ready[name] = [as_jpeg(picture) for picture in self._decoded(media, name, captions.images is None)]
         return ready[name]
 
     def _decoded(self, media: Media, name: str, is_video: bool) -> Iterable[Image]:
@@ -263,18 +275,24 @@ class JudgeMetric(Metric):
 
         return open_video(media, allow_urls=self.allow_urls).frames(Sampling.parse(self.frames))
 
-    def _score(self, answer: Answer | None, request: Request, client: JudgeClient) -> tuple[float, str, bool]:
-        """Score from 0 to 1, reason, and whether it was smoothed; an `InputError` says why there is none."""
+    def _score(self, answer: Answer | None, request: Request, client: JudgeClient, criteria: Sequence[str]) -> _Sample:
+        """What one answer says; an `InputError` says why there is nothing."""
         if answer is None:
             raise InputError(client.failures.get(request.key, "no answer"))
         low, high = self.scale
-        verdict = read_verdict(answer.text, low, high)
-        if verdict is None:
+        verdicts = read_verdicts(answer.text, low, high, criteria)
+        if verdicts is None:
             said = " ".join(answer.text.split())[:80]
-            raise InputError(f"the answer holds no score from {low:g} to {high:g}: {said!r}")
-        smooth = smoothed_score(answer.text, answer.tokens, verdict, low, high) if self._smooth else None
-        score = verdict.score if smooth is None else smooth
-        return (score - low) / (high - low), verdict.reason, smooth is not None
+            wanted = f" for each of {', '.join(criteria)}" if criteria else ""
+            raise InputError(f"the answer holds no score from {low:g} to {high:g}{wanted}: {said!r}")
+        smoothed = [self._smoothed(answer, verdict) for verdict in verdicts]
+        scores = [
+            verdict.score if smooth is None else smooth for verdict, smooth in zip(verdicts, smoothed, strict=True)
+        ]
+        return _Sample([(score - low) / (high - low) for score in scores], verdicts[0].reason, None not in smoothed)
+
+    def _smoothed(self, answer: Answer, verdict: Verdict) -> float | None:
+        return smoothed_score(answer.text, answer.tokens, verdict, *self.scale) if self._smooth else None
 
 
 @register
@@ -301,7 +319,12 @@ class Fleur(JudgeMetric):
 
 @register
 class GVEval(JudgeMetric):
-    """What the caption is worth after a chain of thought, against references, the picture, or both."""
+    """What the caption is worth after a chain of thought, against references, the picture or video, or both.
+
+    Args:
+        criteria: whether accuracy, completeness, conciseness and relevance get a number each (ACCR), whose mean is the
+            score; `None` is as in the paper: where videos are given.
+    """
 
     name = "g-veval"
     needs = frozenset()
@@ -310,13 +333,23 @@ class GVEval(JudgeMetric):
     summary = "a model reasons in steps about caption, references and picture, whatever is given; smoothed"
     smooths = True
 
+    def __init__(self, *, criteria: bool | None = None, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.criteria = None if criteria is None else options.flag("criteria", criteria)
+
     def looks(self, captions: CaptionSet) -> bool:
         return captions.images is not None or captions.videos is not None
 
+    def asked_criteria(self, captions: CaptionSet) -> tuple[str, ...]:
+        # Whoever brings a prompt says whether it asks for four numbers.
+        is_video = captions.videos is not None and captions.images is None and self.prompt is None
+        return CRITERIA if (is_video if self.criteria is None else self.criteria) else ()
+
     def own_prompt(self, captions: CaptionSet) -> Prompt:
+        kind = "g-veval-criteria" if self.asked_criteria(captions) else "g-veval"
         if not self.looks(captions):
-            return Prompt.shipped("g-veval-references")
-        return Prompt.shipped("g-veval-picture" if captions.references is None else "g-veval-both")
+            return Prompt.shipped(f"{kind}-references")
+        return Prompt.shipped(f"{kind}-picture" if captions.references is None else f"{kind}-both")
 
     def check(self, captions: CaptionSet) -> None:
         if not self.looks(captions) and captions.references is None:
@@ -355,18 +388,3 @@ class Judge(JudgeMetric):
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         return (*super().signature_parts(), ("low", f"{self.low:g}"), ("high", f"{self.high:g}"))
-
-
-def _jpeg(picture: Image) -> bytes:
-    picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    stream = io.BytesIO()
-    picture.save(stream, "JPEG", quality=90)
-    return stream.getvalue()
-
-
-def _content(text: str, pictures: Sequence[bytes]) -> str | Sequence[dict[str, Any]]:
-    if not pictures:
-        return text
-    addresses = [f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}" for picture in pictures]
-    shown = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
-    return [{"type": "text", "text": text}, *shown]
