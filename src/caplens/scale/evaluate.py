@@ -150,14 +150,21 @@ def _choose(
     wanted = [name for name in metrics.split(",") if name.strip()] if isinstance(metrics, str) else metrics
     made = [metric for metric in wanted or () if isinstance(metric, Metric)]
     names = [name.strip() for name in wanted or () if isinstance(name, str)]
-    if wanted is None or any(name.lower() in (*GROUPS, "all") for name in names):
+    if wanted is None or any(map(_depends_on_columns, names)):
         with shards[0].on_disk() as file:  # what can run follows from what the first shard has
             captions = reading.read(file)
         names = default_metrics(captions) if wanted is None else expand_groups(names, captions)
     if not names and not made:
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
+    names = expand_groups(names)
     classes = {find_metric(name).name: name if ".py" in name else find_metric(name).name for name in names}
     return list(classes.values()), made
+
+
+def _depends_on_columns(name: str) -> bool:
+    """Whether a group stands for other metrics where there are no references or no pictures."""
+    group = name.lower()
+    return group == "all" or len({find_metric(member).needs for member in GROUPS.get(group, ())}) > 1
 
 
 def _more(errors: Iterable[Any]) -> str:
