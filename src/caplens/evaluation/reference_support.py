@@ -19,9 +19,10 @@ from caplens.native._kernels import Synonyms, english_stem
 from caplens.storage import weights
 from caplens.text import words as caption_words
 from caplens.text.language import looks_english
+from caplens.text.lexicon import MOST_WORDS, open_wordnet
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import STOP_WORDS
-from caplens.text.wordnet import WORDNET, WordNet
+from caplens.text.wordnet import WORDNET
 
 # What no reference needs to say for the word to be right; with a tagger most of these are not judged anyway.
 NEVER_WRONG = STOP_WORDS | frozenset(
@@ -77,9 +78,11 @@ class ReferenceMatcher:
         indexes = Meteor().indexes()
         self._kernel = aligner(indexes)
         synonyms = None if indexes.synonyms is None else Synonyms(indexes.synonyms)
-        self._senses = functools.cache(lambda token: frozenset(synonyms.synsets(token) if synonyms is not None else ()))
+        self._senses = functools.lru_cache(MOST_WORDS)(
+            lambda token: frozenset(synonyms.synsets(token) if synonyms is not None else ())
+        )
         folder = weights.find(WORDNET)
-        self._wordnet = None if folder is None else WordNet(folder)
+        self._wordnet = None if folder is None else open_wordnet(folder)
         self.relation = functools.lru_cache(maxsize=1 << 18)(self._relation)
         self.notes: list[str] = []
         """What is missing here, and what to do about it."""
