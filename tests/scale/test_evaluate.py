@@ -257,9 +257,8 @@ def fail(task: Shard) -> Any:
 
 
 def test_a_bug_in_a_worker_is_not_swallowed() -> None:
-    with pytest.raises(ValueError, match="a bug"):
-        with LocalEngine(2).start(2) as pool:
-            list(pool.map(fail, [Shard("a", "a"), Shard("b", "b")]))
+    with pytest.raises(ValueError, match="a bug"), LocalEngine(2).start(2) as pool:
+        list(pool.map(fail, [Shard("a", "a"), Shard("b", "b")]))
 
 
 def test_intervals_of_many_captions_are_as_wide_as_those_of_single_ones(
