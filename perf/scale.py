@@ -2,7 +2,7 @@
 
 `python -m perf.scale text`      8 shards of 25,000 COCO captions: equal bytes, captions/s and memory against in-memory
 `python -m perf.scale kill`      the same run killed with -9 at 20 random moments and resumed: equal bytes
-`python -m perf.scale pictures`  pictures/s and captions/s of pac-s over photos (a folder of jpg as the next argument)
+`python -m perf.scale pictures FOLDER [COUNT]`  pictures/s and captions/s of pac-s over photos, 128 of a folder of jpg
 """
 
 from __future__ import annotations
@@ -120,15 +120,18 @@ def kill(folder: Path) -> None:
         print(f"{number:2d}: killed after {moment:5.1f} s with {done} of {SHARDS} shards done; resumed to equal bytes")
 
 
-def pictures(photos: Path) -> None:
+def pictures(photos: Path, count: int = 128) -> None:
     """pac-s over photos: caplens, a plain loop over the same encoder, and decode, encode and write in portions."""
     from PIL import Image
 
     from caplens.encoders.load import load_encoder
 
     encoder = load_encoder("embedded", heads="pac")
-    paths = [str(path) for path in sorted(photos.glob("*.jpg"))[:512]]
+    paths = [str(path) for path in sorted(photos.glob("*.jpg"))[:count]]
     texts = [f"a picture called {Path(path).stem}" for path in paths]
+
+    encoder.encode_images([Image.new("RGB", (64, 64))])  # models are loaded when they are first asked
+    encoder.encode_texts(["a wall"])
 
     def plain() -> None:
         """One picture and one text at a time."""
@@ -162,7 +165,7 @@ def pictures(photos: Path) -> None:
 if __name__ == "__main__":
     task = sys.argv[1] if len(sys.argv) > 1 else "text"
     if task == "pictures":
-        pictures(Path(sys.argv[2]))
+        pictures(Path(sys.argv[2]), *map(int, sys.argv[3:4]))
     else:
         with tempfile.TemporaryDirectory(prefix="caplens-scale-") as made:
             make_workload(Path(made))

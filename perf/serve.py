@@ -166,7 +166,7 @@ def main(clients: int = 50, seconds: float = 60) -> None:
         runs.mkdir()
         write_run(runs)
         command = [sys.executable, "-m", "caplens", "serve", str(runs), "--port", "0", "--state", f"{folder}/state"]
-        with open(f"{folder}/log", "w+", encoding="utf-8") as log:  # noqa: SIM117
+        with open(f"{folder}/log", "w+", encoding="utf-8") as log:
             environment = {**os.environ, "CAPLENS_CACHE": f"{folder}/cache"}
             with subprocess.Popen(command, stderr=log, text=True, env=environment) as process:
                 try:
