@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,7 @@ def test_workers_stay_from_one_map_to_the_next(tmp_path: Path) -> None:
         assert set(pool.map(Whose(tmp_path / "b"), [1, 2])) == first
         results = pool.map(Whose(tmp_path / "b"), [1, 2])
         next(results)
+        assert isinstance(results, Generator)
         results.close()  # whoever leaves early leaves nothing behind
         assert set(pool.map(Whose(tmp_path / "b"), [1, 2])).isdisjoint(first)
     for process in first:
