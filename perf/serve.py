@@ -1,6 +1,8 @@
-"""The server under load: 50 clients for a minute on loopback; latencies, answers by status, memory at start and end.
+"""The server under load: 50 clients for a minute on loopback; latencies, answers by status, memory on the way.
 
-    python perf/serve.py [CLIENTS] [SECONDS]
+    python -m perf.serve [CLIENTS] [SECONDS]
+
+It has a cache of its own: pictures are looked at for the first time, and nobody else writes there.
 
 Every client tries captions, explains, scores, searches a run of 100,000 captions, rates, and asks for jobs. A client
 that is told to come back (503, 429) waits as long as it was told. Anything else but success is an error, and named.
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import random
 import re
 import subprocess
@@ -30,6 +33,8 @@ EXAMPLES = Path(caplens.__file__).parent / "cli" / "examples" / "images"
 WORDS = ("a", "the", "man", "woman", "dog", "cat", "horse", "street", "grass", "red", "large", "runs", "sits", "with")
 CAPTIONS = 100_000
 BUSY = (429, 503)
+MOST_GROWTH = 1.1
+"""The mean memory of the last third against that of the first."""
 
 
 def write_run(folder: Path) -> None:
@@ -144,15 +149,15 @@ async def go(address: str, clients: int, seconds: float, process: subprocess.Pop
 
     async def watch() -> None:
         while time.monotonic() < began + seconds:
-            await asyncio.sleep(seconds / 6)
+            await asyncio.sleep(seconds / 60)
             held.append(memory(process))
 
     await asyncio.gather(watch(), *(load.client(address, number, began + seconds) for number in range(clients)))
     load.show()
-    way = ", ".join(f"{each:.0f}" for each in held)
-    print(
-        f"memory of the server: {before:.0f} MB at the start, {way} MB on the way, {memory(process):.0f} MB at the end"
-    )
+    first, _, last = (float(part.mean()) for part in np.array_split(held, 3))
+    verdict = "ok" if last <= MOST_GROWTH * first else "NOT FLAT"
+    print(f"memory of the server: {before:.0f} MB at the start, {max(held):.0f} MB at most, {memory(process):.0f} MB")
+    print(f"at the end; {first:.0f} MB in the first third, {last:.0f} MB in the last, {last / first:.2f}x: {verdict}")
 
 
 def main(clients: int = 50, seconds: float = 60) -> None:
@@ -161,8 +166,9 @@ def main(clients: int = 50, seconds: float = 60) -> None:
         runs.mkdir()
         write_run(runs)
         command = [sys.executable, "-m", "caplens", "serve", str(runs), "--port", "0", "--state", f"{folder}/state"]
-        with open(f"{folder}/log", "w+", encoding="utf-8") as log:  # noqa: SIM117
-            with subprocess.Popen(command, stderr=log, text=True) as process:
+        with open(f"{folder}/log", "w+", encoding="utf-8") as log:
+            environment = {**os.environ, "CAPLENS_CACHE": f"{folder}/cache"}
+            with subprocess.Popen(command, stderr=log, text=True, env=environment) as process:
                 try:
                     while not (found := re.search(r"serves at (\S+?)/?\n", Path(log.name).read_text("utf-8"))):
                         time.sleep(0.1)

@@ -50,7 +50,8 @@ def test_ray_data() -> None:
 
 
 def test_spark() -> None:
-    sql = pytest.importorskip("pyspark.sql")
+    # Not among the packages for development: 490 MB for one example.
+    sql = pytest.importorskip("pyspark.sql", reason="Spark needs Java and pip install pyspark")
     session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     try:
         rows = session.createDataFrame(ROWS, "id string, caption string, references array<string>")

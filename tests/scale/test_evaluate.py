@@ -8,6 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -212,11 +215,43 @@ class DieOnce:
 
 @pytest.mark.skipif(os.name != "posix", reason="not on Windows: it has no SIGKILL")
 def test_a_worker_that_dies_loses_no_task(tmp_path: Path) -> None:
-    engine = LocalEngine(2)
-    assert sorted(engine.map(DieOnce(tmp_path / "mark"), range(6))) == [0, 1, 4, 9, 16, 25]
-    assert (tmp_path / "mark").exists()
-    with pytest.raises(WorkerDied, match="died 3 times"):
-        list(engine.map(DieOnce(tmp_path / "mark", always=True), [1, 2]))
+    with LocalEngine(2).start(6) as pool:
+        assert sorted(pool.map(DieOnce(tmp_path / "mark"), range(6))) == [0, 1, 4, 9, 16, 25]
+        assert (tmp_path / "mark").exists()
+        with pytest.raises(WorkerDied, match="died 3 times"):
+            list(pool.map(DieOnce(tmp_path / "mark", always=True), [1, 2]))
+        assert sorted(pool.map(DieOnce(tmp_path / "mark"), range(3))) == [0, 1, 4]  # others have taken over
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Says which process has worked, and waits until the other one has a task, too."""
+
+    folder: Path
+
+    def __call__(self, task: int) -> int:
+        (self.folder / str(task)).touch()
+        while len(list(self.folder.iterdir())) < 2:
+            time.sleep(0.01)
+        return os.getpid()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="not on Windows: a signal there would end the process")
+def test_workers_stay_from_one_map_to_the_next(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with LocalEngine(2).start(2) as pool:
+        first = set(pool.map(Whose(tmp_path / "a"), [1, 2]))
+        assert len(first) == 2
+        assert set(pool.map(Whose(tmp_path / "b"), [1, 2])) == first
+        results = pool.map(Whose(tmp_path / "b"), [1, 2])
+        next(results)
+        assert isinstance(results, Generator)
+        results.close()  # whoever leaves early leaves nothing behind
+        assert set(pool.map(Whose(tmp_path / "b"), [1, 2])).isdisjoint(first)
+    for process in first:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
 
 
 def fail(task: Shard) -> Any:
@@ -224,8 +259,8 @@ def fail(task: Shard) -> Any:
 
 
 def test_a_bug_in_a_worker_is_not_swallowed() -> None:
-    with pytest.raises(ValueError, match="a bug"):
-        list(LocalEngine(2).map(fail, [Shard("a", "a"), Shard("b", "b")]))
+    with pytest.raises(ValueError, match="a bug"), LocalEngine(2).start(2) as pool:
+        list(pool.map(fail, [Shard("a", "a"), Shard("b", "b")]))
 
 
 def test_intervals_of_many_captions_are_as_wide_as_those_of_single_ones(

@@ -17,6 +17,9 @@ from tests.server.conftest import IMAGES, NAMES, REFERENCES, SYSTEMS, Running, w
 from caplens.evaluation.compare import compare
 from caplens.evaluation.evaluate import evaluate
 from caplens.evaluation.explain import explain
+from caplens.server import tasks
+from caplens.server.models import TryRequest
+from caplens.server.settings import Settings
 
 
 def picture(name: str = "cat") -> dict[str, str]:
@@ -224,3 +227,13 @@ def test_runs_are_compared_as_a_job(client: Any) -> None:
     wrong = {"kind": "compare-runs", "request": {"runs": [ids["plain"], ids["verdicts"]]}}
     job = client.post("/v1/jobs", json=wrong).json()["id"]
     assert "verdicts are not compared" in str(wait_for_job(client, job)["error"])
+
+
+def test_every_warm_up_is_new_to_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[TryRequest] = []
+    monkeypatch.setattr(tasks, "try_captions", lambda request, settings: asked.append(request))
+    for _ in range(2):
+        tasks.warm_up(Settings())
+    first, second = asked
+    assert first.image != second.image
+    assert not {*first.captions, *first.references} & {*second.captions, *second.references}

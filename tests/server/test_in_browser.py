@@ -201,11 +201,20 @@ def test_a_run_is_browsed(page: Any, server: Running) -> None:
 
 def test_verdicts_are_browsed(page: Any, server: Running) -> None:
     open_run(page, server, "verdicts")
+    assert not find(page, "#metric").is_displayed()  # there are no scores to choose by
+    assert not find(page, "#low").is_displayed()
     page.execute_script(
         "const show = document.getElementById('show'); show.value = 'wrong'; show.dispatchEvent(new Event('input'))"
     )
     wait(page, lambda: texts(page, "#list .id") == ["cat"])
     assert texts(page, "#list .verdict") == ["wrong"]
+
+
+def test_a_comparison_of_nothing_leads_to_the_runs(page: Any, server: Running) -> None:
+    page.get(f"{server.address}/compare")
+    wait(page, lambda: find(page, "#status").text == "Choose two or more runs to compare them.")
+    find(page, "#status a").click()
+    wait(page, lambda: page.find_elements("css selector", "#runs input:enabled"))
 
 
 def test_runs_are_compared_by_keyboard_alone(page: Any, server: Running) -> None:

@@ -37,11 +37,7 @@ def test_a_worker_maps_the_copies_of_files_that_are_gone(tmp_path: Path) -> None
     try:
         words = [word for path, descriptor in copies.items() for word in (str(path), str(descriptor))]
         done = subprocess.run(
-            [sys.executable, "-c", CHILD, *words],
-            pass_fds=tuple(copies.values()),
-            capture_output=True,
-            text=True,
-            cwd=Path(__file__).parents[2],
+            [sys.executable, "-c", CHILD, *words], capture_output=True, text=True, cwd=Path(__file__).parents[2]
         )
     finally:
         close_copies(copies)

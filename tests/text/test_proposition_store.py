@@ -29,7 +29,7 @@ class Parser:
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CAPLENS_CACHE", str(tmp_path))
     monkeypatch.setattr(proposition_store, "propositions", lambda parse, store: [(word,) for word in parse])
-    monkeypatch.setattr(proposition_store, "WordNet", lambda folder: None)
+    monkeypatch.setattr(proposition_store, "open_wordnet", lambda folder: None)
     return tmp_path / "spice" / "propositions.sqlite"
 
 
@@ -82,3 +82,12 @@ def test_another_parser_or_wordnet_parses_anew() -> None:
     other.source = "another WordNet"
     other.of(TEXTS)
     assert parser.texts == 3
+
+
+def test_memory_holds_so_many_texts_and_a_larger_set_is_answered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposition_store, "MOST_KNOWN", 2)
+    made, parser = store()
+    for _ in range(2):
+        assert made.of(TEXTS) == EXPECTED
+        assert len(made._known) == 2
+    assert parser.texts == 3  # what has left memory is on disk

@@ -70,8 +70,8 @@ def _count_shards(
 
     shards = find_shards(captions, allow_urls=allow_urls)
     folder = output.with_name(f"{output.stem}.parts")
-    with progress_bar() as progress:
-        made = build_shared_idf(shards, make_engine(engine, workers), Reading(), tokenizer, folder, progress)
+    with progress_bar() as progress, make_engine(engine, workers).start(len(shards)) as pool:
+        made = build_shared_idf(shards, pool, Reading(), tokenizer, folder, progress)
     table = IdfTable.load(made)
     shutil.rmtree(folder)
     return table

@@ -19,9 +19,10 @@ from caplens.native._kernels import Synonyms, english_stem
 from caplens.storage import weights
 from caplens.text import words as caption_words
 from caplens.text.language import looks_english
+from caplens.text.lexicon import MOST_WORDS, open_wordnet
 from caplens.text.ptb import tokenize
 from caplens.text.stopwords import NEVER_WRONG
-from caplens.text.wordnet import WORDNET, WordNet
+from caplens.text.wordnet import WORDNET
 
 PERSONS = frozenset({"people", "persons", "folks", "someone", "somebody", "crowd"})
 """Words that WordNet does not count as persons."""
@@ -69,9 +70,11 @@ class ReferenceMatcher:
         indexes = Meteor().indexes()
         self._kernel = aligner(indexes)
         synonyms = None if indexes.synonyms is None else Synonyms(indexes.synonyms)
-        self._senses = functools.cache(lambda token: frozenset(synonyms.synsets(token) if synonyms is not None else ()))
+        self._senses = functools.lru_cache(MOST_WORDS)(
+            lambda token: frozenset(synonyms.synsets(token) if synonyms is not None else ())
+        )
         folder = weights.find(WORDNET)
-        self._wordnet = None if folder is None else WordNet(folder)
+        self._wordnet = None if folder is None else open_wordnet(folder)
         self.relation = functools.lru_cache(maxsize=1 << 18)(self._relation)
         self.notes: list[str] = []
         """What is missing here, and what to do about it."""

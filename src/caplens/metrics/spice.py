@@ -21,7 +21,7 @@ from caplens.storage import weights
 from caplens.storage.identity import Identity
 from caplens.text.concepts import Claim, SceneGraph, matches
 from caplens.text.parse import LONGEST
-from caplens.text.proposition_store import PropositionStore
+from caplens.text.proposition_store import PropositionStore, proposition_store
 from caplens.text.ptb import tokenize
 from caplens.text.scenegraph import word_set
 from caplens.text.sentences import TextParts
@@ -83,7 +83,7 @@ class Spice(Metric):
             named = [name for name in (os.fspath(self.parser), WORDNET) if name in weights.models()]
             weights.check(*named, purpose="SPICE")
             parser, wordnet = weights.require(self.parser), weights.require(WORDNET)
-            self._store = resources, PropositionStore(parser, wordnet, Identity.of(resources).digest)
+            self._store = resources, proposition_store(parser, wordnet, Identity.of(resources).digest)
         return self._store[1]
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:

@@ -4,15 +4,16 @@
 
 namespace caplens {
 
+constexpr std::size_t kAhead = 16;  // so many are on their way from memory
+
 NgramIndex::NgramIndex(std::shared_ptr<const References> references, Id least) : references_(std::move(references)) {
     Interrupt interrupt;
     DocumentFrequencies counted = count_documents(*references_, least, interrupt);
     nb::gil_scoped_release released;
     word_frequencies_ = std::move(counted.words);
     grams_.clear(counted.keys.size(), static_cast<Id>(word_frequencies_.size()));
-    constexpr std::size_t ahead = 16;  // so many are on their way from memory
     for (std::size_t gram = 0; gram < counted.keys.size(); ++gram) {
-        if (gram + ahead < counted.keys.size()) grams_.prefetch(counted.keys[gram + ahead]);
+        if (gram + kAhead < counted.keys.size()) grams_.prefetch(counted.keys[gram + kAhead]);
         grams_.intern(counted.keys[gram]).frequency = counted.grams[gram];
         interrupt.after(50);
     }
@@ -30,6 +31,7 @@ NgramIndex::NgramIndex(std::shared_ptr<const References> references, const Frequ
         table.frequencies.size() != table.words.size() + table.lasts.size())
         throw nb::value_error("a damaged table: its parts differ in length");
     std::vector<Id> ids;  // of the table's entries
+    ids.reserve(table.frequencies.size());
     for (const std::string& word : table.words) {
         ids.push_back(table_words_->intern(word));
         interrupt.after(50);
@@ -38,6 +40,9 @@ NgramIndex::NgramIndex(std::shared_ptr<const References> references, const Frequ
     for (std::size_t word = 0; word < ids.size(); ++word) word_frequencies_[ids[word]] = table.frequencies[word];
     grams_.clear(table.lasts.size(), static_cast<Id>(word_frequencies_.size()));
     for (std::size_t entry = 0; entry < table.lasts.size(); ++entry) {
+        if (const std::size_t next = entry + kAhead;
+            next < table.lasts.size() && table.prefixes[next] < ids.size() && table.lasts[next] < ids.size())
+            grams_.prefetch(gram_key(ids[table.prefixes[next]], ids[table.lasts[next]]));
         const Id prefix = table.prefixes[entry], last = table.lasts[entry];
         if (prefix >= ids.size() || last >= table.words.size()) throw nb::value_error("a damaged table: it names no such word");
         Gram& gram = grams_.intern(gram_key(ids[prefix], ids[last]));

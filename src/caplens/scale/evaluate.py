@@ -12,7 +12,7 @@ from caplens.core.optional import check
 from caplens.core.progress import Progress, silent
 from caplens.metrics import GROUPS, default_metrics, expand_groups, find_metric, load_metrics
 from caplens.metrics.base import Metric
-from caplens.scale.engines import Engine, make_engine
+from caplens.scale.engines import Engine, Workers, make_engine
 from caplens.scale.plan import AddCounts, CountShard, Done, Reading, ScoreShard, corpus_tokenizer, refuse_whole_set
 from caplens.scale.results import ShardReport
 from caplens.scale.shards import Shard, choose_part, find_shards, refuse_folder_of
@@ -82,13 +82,14 @@ def evaluate_shards(
             "idf is counted over all shards, and this run has a part of them",
             remedy="count it first (caplens idf build SHARDS --output idf.safetensors) and pass -o idf=idf.safetensors",
         )
-    idf = {
-        name: build_shared_idf(shards, runner, reading, tokenizer, folder, progress)
-        for name, tokenizer in tokenizers.items()
-    }
     files = tuple(path for metric in loaded for path in metric.shared_files(progress))
-    task = ScoreShard(tuple(names), options, tuple(made), reading, folder, idf, strict, files)
-    done = go_through(runner, task, shards, "shards scored", progress)
+    with runner.start(len(shards)) as pool:
+        idf = {
+            name: build_shared_idf(shards, pool, reading, tokenizer, folder, progress)
+            for name, tokenizer in tokenizers.items()
+        }
+        task = ScoreShard(tuple(names), options, tuple(made), reading, folder, idf, strict, files)
+        done = go_through(pool, task, shards, "shards scored", progress)
     errors = {entry.shard.location: entry.error for entry in done if entry.error}
     finished = [entry for entry in done if not entry.error]
     if not finished:
@@ -102,12 +103,12 @@ def evaluate_shards(
 
 
 def go_through(
-    engine: Engine, work: Callable[[Shard], Done], shards: Sequence[Shard], task: str, progress: Progress
+    pool: Workers, work: Callable[[Shard], Done], shards: Sequence[Shard], task: str, progress: Progress
 ) -> list[Done]:
     """Return what became of every shard, in their order."""
     done: dict[Shard, Done] = {}
     progress(task, 0, len(shards))
-    for entry in engine.map(work, shards):
+    for entry in pool.map(work, shards):
         done[entry.shard] = entry
         progress(task, len(done), len(shards))
     return [done[shard] for shard in shards]
@@ -115,7 +116,7 @@ def go_through(
 
 def build_shared_idf(
     shards: Sequence[Shard],
-    engine: Engine,
+    pool: Workers,
     reading: Reading,
     tokenizer: Tokenizer,
     folder: Path,
@@ -130,12 +131,12 @@ def build_shared_idf(
     target = folder / f"idf-{tokenizer_name(tokenizer)}-{counted.digest[:16]}.safetensors"
     if target.exists():
         return target
-    done = go_through(engine, count, shards, "shards counted for idf", progress)
+    done = go_through(pool, count, shards, "shards counted for idf", progress)
     broken = {entry.shard.location: entry.error for entry in done if entry.error}
     if broken:
         raise InputError(next(iter(broken.values())) + _more(broken))
     parts = [count.path(shard) for shard in shards]
-    for _ in engine.map(AddCounts(target), [parts]):  # in a worker, which gives its memory back
+    for _ in pool.map(AddCounts(target), [parts]):  # in a worker, which gives its memory back
         for path in parts:
             path.unlink(missing_ok=True)
     count.folder.rmdir()
@@ -149,14 +150,21 @@ def _choose(
     wanted = [name for name in metrics.split(",") if name.strip()] if isinstance(metrics, str) else metrics
     made = [metric for metric in wanted or () if isinstance(metric, Metric)]
     names = [name.strip() for name in wanted or () if isinstance(name, str)]
-    if wanted is None or any(name.lower() in (*GROUPS, "all") for name in names):
+    if wanted is None or any(map(_depends_on_columns, names)):
         with shards[0].on_disk() as file:  # what can run follows from what the first shard has
             captions = reading.read(file)
         names = default_metrics(captions) if wanted is None else expand_groups(names, captions)
     if not names and not made:
         raise InputError("no metric was asked for", remedy="name some: metrics=['cider-r', 'bleu-4']")
+    names = expand_groups(names)
     classes = {find_metric(name).name: name if ".py" in name else find_metric(name).name for name in names}
     return list(classes.values()), made
+
+
+def _depends_on_columns(name: str) -> bool:
+    """Whether a group stands for other metrics where there are no references or no pictures."""
+    group = name.lower()
+    return group == "all" or len({find_metric(member).needs for member in GROUPS.get(group, ())}) > 1
 
 
 def _more(errors: Iterable[Any]) -> str:

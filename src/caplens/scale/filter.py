@@ -180,10 +180,11 @@ def filter_shards(
             KeptRows(found[stored.summary.shard], len(mask), np.packbits(mask).tobytes())
             for stored, mask in choosing.masks()
         ]
-        for number, done in enumerate(runner.map(work, tasks), 1):
-            progress("shards written", number, len(tasks))
-            if done.error:
-                errors[done.shard.location] = done.error
+        with runner.start(len(tasks)) as pool:
+            for number, done in enumerate(pool.map(work, tasks), 1):
+                progress("shards written", number, len(tasks))
+                if done.error:
+                    errors[done.shard.location] = done.error
     return FilterReport(
         rows=len(report),
         kept=choosing.kept,

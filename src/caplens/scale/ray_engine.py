@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,6 +38,10 @@ class RayEngine:
 
     workers: int | None = None
     gpus_per_worker: float = 0
+
+    def start(self, most: int) -> AbstractContextManager[RayEngine]:
+        """Return itself: every map has actors of its own, which Ray starts and ends as there is work."""
+        return nullcontext(self)
 
     def map(self, work: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """Yield what becomes of every task."""

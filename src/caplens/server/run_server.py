@@ -10,6 +10,7 @@ from urllib.parse import quote
 import uvicorn
 
 from caplens.core.errors import InputError
+from caplens.core.memory import give_back_freed
 from caplens.server.app import create_app
 from caplens.server.settings import Settings
 
@@ -20,6 +21,7 @@ CLOSING = 5
 def serve(settings: Settings, tell: Callable[[str], None]) -> None:
     """Serve until somebody interrupts."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    give_back_freed()
     listening = _listen(settings)
     port = listening.getsockname()[1]
     app = create_app(settings)

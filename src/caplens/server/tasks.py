@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import os
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -142,11 +144,15 @@ def _explained_again(
 
 
 def warm_up(settings: Settings) -> None:
-    """Load the models before somebody waits for them; what cannot be loaded is said when it is asked for."""
+    """Load the models before somebody waits for them; what cannot be loaded is said when it is asked for.
+
+    Picture and words are new each time: of those in the cache no model would be asked.
+    """
     stored = io.BytesIO()
-    Image.new("RGB", (64, 64), "gray").save(stored, "PNG")
+    Image.frombytes("RGB", (64, 64), os.urandom(64 * 64 * 3)).save(stored, "PNG")
     picture = Media(data=base64.b64encode(stored.getvalue()).decode())
-    request = TryRequest(captions=["a gray wall", "a cat"], image=picture, references=["a wall"])
+    new = f"a wall called {secrets.token_hex(8)}"
+    request = TryRequest(captions=[f"{new} is gray", f"{new} and a cat"], image=picture, references=[new])
     with contextlib.suppress(Exception):
         try_captions(request, settings)
 

@@ -6,17 +6,18 @@ mapped. Where the system has no such thing (it is Linux's), every process reads 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _adopted: dict[Path, int] = {}
-"""The copies that this process was started with."""
+"""The copies that this process was told of."""
 
 
 def make_copies(paths: Iterable[Path]) -> dict[Path, int]:
-    """Return descriptors of sealed copies, to be passed to processes and closed; of what cannot be copied, none."""
+    """Return descriptors of sealed copies, for our children to adopt and us to close; none if one cannot be made."""
     copies: dict[Path, int] = {}
     try:
         for path in dict.fromkeys(paths):
@@ -49,10 +50,12 @@ def close_copies(copies: Mapping[Path, int]) -> None:
 
 
 def adopt_copies(copies: Mapping[Path, int]) -> None:
-    """Read these files from their copies from now on; called once, in a process that inherited the descriptors."""
-    for descriptor in copies.values():
-        os.set_inheritable(descriptor, False)  # the programs that we start do not know them
-    _adopted.update(copies)
+    """Read these files from the copies that the parent process holds from now on."""
+    for path, descriptor in copies.items():
+        if path in _adopted:
+            os.close(_adopted.pop(path))
+        with contextlib.suppress(OSError):  # where a process may not look at its parent, it reads the file itself
+            _adopted[path] = os.open(f"/proc/{os.getppid()}/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def shared_copy(path: Path) -> Path:

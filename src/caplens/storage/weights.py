@@ -223,7 +223,8 @@ def damaged_files(model: Model, *, thorough: bool = False) -> list[str] | None:
 
     Sums are computed when a file is first used and when it has changed since; `thorough` computes all of them.
     """
-    paths = {model.folder / relative: file for relative, file in model.files.items()}
+    folder = model.folder
+    paths = {folder / relative: file for relative, file in model.files.items()}
     try:
         damaged = [path for path, file in paths.items() if path.stat().st_size != file.size]
         whole = {path: file.sha256 for path, file in paths.items() if path not in damaged}
@@ -232,7 +233,7 @@ def damaged_files(model: Model, *, thorough: bool = False) -> list[str] | None:
         return None
     except OSError as error:  # it is there and cannot be read
         return [error.strerror or str(error)]
-    return [path.relative_to(model.folder).as_posix() for path in damaged]
+    return [path.relative_to(folder).as_posix() for path in damaged]
 
 
 def verify_all(*, thorough: bool = True) -> dict[str, str | None]:

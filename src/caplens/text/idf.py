@@ -135,7 +135,7 @@ def _as_table(references: ReferenceIndex, least: int) -> IdfTable:
     level = np.flatnonzero(prefixes < len(words))
     while len(level):
         kept = level[frequencies[len(words) + level] >= least]
-        kept = kept[np.lexsort((number[lasts[kept]], number[prefixes[kept]]))]
+        kept = kept[np.argsort(number[prefixes[kept]] << 32 | number[lasts[kept]])]  # no two are equal
         number[len(words) + kept] = sum(map(len, order)) + np.arange(len(kept))
         order.append(len(words) + kept)
         in_level = np.zeros(len(index), dtype=bool)

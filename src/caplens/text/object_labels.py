@@ -8,7 +8,8 @@ from pathlib import Path
 
 from caplens.native._kernels import english_stem
 from caplens.storage import weights
-from caplens.text.wordnet import WORDNET, WordNet
+from caplens.text.lexicon import MOST_WORDS, open_wordnet
+from caplens.text.wordnet import WORDNET
 
 GROUPS = ("people", "social group")
 """Words for several persons; WordNet does not count them as persons."""
@@ -46,8 +47,8 @@ class ObjectLabels:
     """Names of things against nouns, through a WordNet folder."""
 
     def __init__(self, wordnet: Path) -> None:
-        self._wordnet = WordNet(wordnet)
-        self.means = functools.cache(self._means)
+        self._wordnet = open_wordnet(wordnet)
+        self.means = functools.lru_cache(MOST_WORDS)(self._means)
 
     def _means(self, noun: str, label: str) -> bool:
         """Whether the noun's usual sense is a kind of the label, or any sense of it the label itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -11,11 +12,19 @@ from pathlib import Path
 
 from caplens.storage.cache import EntryCache, key_of
 from caplens.storage.paths import cache_folder
+from caplens.text.lexicon import open_wordnet
 from caplens.text.parse import Parser
 from caplens.text.scenegraph import Proposition, propositions
-from caplens.text.wordnet import WordNet
 
 CHUNK = 4096  # texts between two reports of progress and two writes
+MOST_KNOWN = 100_000
+"""Texts whose propositions stay in memory; those that came first go first."""
+
+
+@functools.lru_cache(maxsize=2)
+def proposition_store(parser: Path, wordnet: Path, source: str) -> PropositionStore:
+    """Return the store of these folders, whose content `source` stands for: one for the whole process."""
+    return PropositionStore(parser, wordnet, source)
 
 
 class PropositionStore:
@@ -24,7 +33,7 @@ class PropositionStore:
     def __init__(self, parser: Path, wordnet: Path, source: str) -> None:
         """`source` stands for the content of both folders: propositions are kept under it."""
         self.folder, self.source = parser, source
-        self.wordnet = WordNet(wordnet)
+        self.wordnet = open_wordnet(wordnet)
         self._known: dict[str, tuple[Proposition, ...]] = {}
 
     @functools.cached_property
@@ -46,11 +55,12 @@ class PropositionStore:
         self, texts: Iterable[str], progress: Callable[[int, int], None] = lambda done, total: None
     ) -> dict[str, tuple[Proposition, ...]]:
         """The propositions of each tokenized text."""
-        distinct = dict.fromkeys(texts)
+        distinct = list(dict.fromkeys(texts))
+        found = {text: self._known[text] for text in distinct if text in self._known}
         keys = {
             key_of(f"{self.source} {self.fingerprint}", "propositions", text): text
             for text in distinct
-            if text not in self._known
+            if text not in found
         }
 
         def parse_missing(missing: list[bytes]) -> Iterator[dict[bytes, tuple[Proposition, ...]]]:
@@ -64,8 +74,11 @@ class PropositionStore:
                 }
 
         cache = _PropositionCache(cache_folder() / "spice" / "propositions.sqlite")
-        self._known.update((keys[key], value) for key, value in cache.get_or_make(keys, parse_missing).items())
-        return {text: self._known[text] for text in distinct}
+        made = {keys[key]: value for key, value in cache.get_or_make(keys, parse_missing).items()}
+        self._known.update(made)
+        for text in list(itertools.islice(self._known, max(0, len(self._known) - MOST_KNOWN))):
+            self._known.pop(text, None)
+        return {text: found[text] if text in found else made[text] for text in distinct}
 
     def lemma(self, word: str, tag: str) -> str:
         """Base forms of verbs and plural nouns; all else stays as it is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from caplens.text.coco_objects import coco_objects
+from caplens.text.lexicon import MOST_WORDS
 from caplens.text.wordnet import WordNet
 
 TANGIBLE = (
@@ -30,8 +31,8 @@ class Tangible:
         self._wordnet = wordnet
         self._coco = coco_objects()
         self._kinds = frozenset(map(wordnet.first, TANGIBLE))
-        self.coco_name = functools.cache(self._coco_name)
-        self.is_tangible = functools.cache(self._is_tangible)
+        self.coco_name = functools.lru_cache(MOST_WORDS)(self._coco_name)
+        self.is_tangible = functools.lru_cache(MOST_WORDS)(self._is_tangible)
 
     def _coco_name(self, name: str) -> str | None:
         words = name.split()

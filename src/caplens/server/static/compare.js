@@ -7,6 +7,12 @@
   let runs, comparison, count = PORTION;
   try {
     const all = await source.runs();
+    if (document.body.dataset.exported !== "yes" && chosen.length < 2) {
+      const runs = make("a", "", "Choose two or more runs");
+      runs.href = link("runs");
+      find("status").replaceChildren(runs, " to compare them.");
+      return;
+    }
     tell("Comparing …");
     bar.hidden = false;
     comparison = await source.comparison(chosen, (job) => {
