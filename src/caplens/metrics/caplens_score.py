@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 ENCODER = "all-MiniLM-L6-v2"
 HEADS = "contrastive"
-SHIPPED = {"default": "caplens", "strong": "caplens-strong"}
 # The caption's nearest so many of the bank's say how usual it is; itself (a cosine of 1) is not one of them.
 NEIGHBOURS = 10
 SAME = 0.999
@@ -57,7 +56,7 @@ class CaplensScore(Metric):
     """0 to 1: the probability that the caption was written for this picture rather than for a similar one.
 
     Args:
-        weights: "default", "strong" (over the encoder embedded-strong), or a file of `caplens train composite`.
+        weights: "default", or a file of `caplens train composite`.
         picture: whether to look at pictures where captions have them.
     """
 
@@ -70,12 +69,11 @@ class CaplensScore(Metric):
     english_only = True
 
     def __init__(self, *, weights: str | os.PathLike[str] = "default", picture: bool = True) -> None:
-        self.weights = options.path("weights", weights, "path, default or strong")
+        self.weights = options.path("weights", weights, "path, or default")
         self.picture = options.flag("picture", picture)
 
     def _path(self) -> Path:
-        name = os.fspath(self.weights)
-        return weights.shipped(SHIPPED[name]) if name in SHIPPED else Path(name)
+        return weights.shipped("caplens") if os.fspath(self.weights) == "default" else Path(self.weights)
 
     def signature_parts(self) -> tuple[tuple[str, str], ...]:
         path = self._path()
