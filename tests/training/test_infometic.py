@@ -145,12 +145,14 @@ def test_progress_is_shown_for_every_part(data: Path, monkeypatch: pytest.Monkey
     assert list(reports) == [
         "tags of words",
         "regions of pictures",
+        "vectors of regions",
         "features of captions",
         "vectors of tokens",
         "training InfoMetIC",
     ]
     assert all(steps[0][0] == 0 and steps[-1][0] == steps[-1][1] for steps in reports.values())
-    assert [done for done, _ in reports["regions of pictures"]] == [*range(7), 6] * 2  # train, then val
+    assert [done for done, _ in reports["regions of pictures"]] == [*range(7)] * 2  # train, then val
+    assert [done for done, _ in reports["vectors of regions"]] == [*range(7), 6] * 2
     assert [done for done, _ in reports["training InfoMetIC"]] == [0, 1, 2, 3]
 
 

@@ -34,6 +34,18 @@ def named(nouns: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
     return found
 
 
+def said_more_generally(label: str, nouns: Sequence[str]) -> bool:
+    """Whether a noun stands for what the label is a kind of: who says toys has not left out the teddy bear.
+
+    >>> said_more_generally("dining table", ["girl", "table"]), said_more_generally("dog", ["cat"])
+    (True, False)
+    """
+    folder = weights.find(WORDNET)
+    if folder is None:
+        return any(_same_stem(noun, label.rpartition(" ")[2]) for noun in nouns)
+    return any(_object_labels(folder).is_general(noun.lower(), label) for noun in nouns if noun)
+
+
 @functools.cache
 def _object_labels(folder: Path) -> ObjectLabels:
     return ObjectLabels(folder)
@@ -49,11 +61,18 @@ class ObjectLabels:
     def __init__(self, wordnet: Path) -> None:
         self._wordnet = open_wordnet(wordnet)
         self.means = functools.lru_cache(MOST_WORDS)(self._means)
+        self.is_general = functools.lru_cache(MOST_WORDS)(self._is_general)
 
     def _means(self, noun: str, label: str) -> bool:
         """Whether the noun's usual sense is a kind of the label, or any sense of it the label itself."""
         senses = self._senses(label)
         return not senses.isdisjoint(self._wordnet.kinds(noun)) or not senses.isdisjoint(self._wordnet.synsets(noun))
+
+    def _is_general(self, noun: str, label: str) -> bool:
+        """Whether the label is a kind of the noun, in the usual sense of both, or ends with it."""
+        sense = self._wordnet.first(noun)
+        last = label.rpartition(" ")[2]
+        return sense is not None and (sense in self._wordnet.kinds(label) or sense == self._wordnet.first(last))
 
     def _senses(self, label: str) -> frozenset[int]:
         """What a label stands for; of a name WordNet lacks (sports ball) the last word counts."""

@@ -22,8 +22,8 @@ LEAST_ALPHA = 0.1
 """β (§3.3): below it a word is wrong, a region not mentioned."""
 FOREIGN = 0.005
 """Share of people's captions that score lower, under which one seems to be about another picture."""
-NAMED = 0.3
-"""Confidence from which the detector's name for a region is worth saying."""
+NAMED, LEFT_OUT = 0.3, 0.5
+"""Confidences from which the detector's name for a region is worth saying, and worth saying that it was left out."""
 
 
 class Judged(NamedTuple):
@@ -111,7 +111,7 @@ def _unjudged(tagged: Sequence[TaggedWord], regions: Regions, scores: PairScores
 
 def _link(details: Details, tagged: Sequence[TaggedWord]) -> None:
     """Say which regions each noun names, by the detector's names; what is named is not left out."""
-    from caplens.text.object_labels import named
+    from caplens.text.object_labels import named, said_more_generally
 
     nouns = [word.text if word.tag.startswith("NN") or (word.semantic and not word.tag) else "" for word in tagged]
     places = named(nouns, [region.get("label", "") for region in details["regions"]])
@@ -119,7 +119,11 @@ def _link(details: Details, tagged: Sequence[TaggedWord]) -> None:
         if named_regions:
             word["regions"] = named_regions
     mentioned = {number for named_regions in places for number in named_regions}
-    details["missing"] = [item for item in details["missing"] if mentioned.isdisjoint(item["regions"])]
+    details["missing"] = [
+        item
+        for item in details["missing"]
+        if mentioned.isdisjoint(item["regions"]) and not said_more_generally(item["text"], nouns)
+    ]
 
 
 def _words(tagged: Sequence[TaggedWord], alphas: Floats) -> list[Word]:
@@ -149,7 +153,7 @@ def _missing(regions: Regions, alphas: Floats) -> list[Missing]:
     """Names of what no region was mentioned of, the most confident first."""
     named: dict[str, list[int]] = {}
     for number, (label, confidence) in enumerate(zip(regions.labels, regions.confidences, strict=True)):
-        if label and confidence >= NAMED:
+        if label and confidence >= LEFT_OUT:
             named.setdefault(label, []).append(number)
     return [
         Missing(text=label, score=float(alphas[places].max()), regions=places)

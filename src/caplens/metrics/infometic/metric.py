@@ -132,13 +132,14 @@ class RegionMetric(VisualMetric):
     def statistics(self, work: Workspace) -> Statistics:
         from caplens.metrics.infometic.inference import TEXT_LENGTH
         from caplens.metrics.infometic.region_features import NameCheck
+        from caplens.vision.regions import FileProposer
 
         parts, reading = self.sentences(work), self.reading(work)
         scored, regions, words = self.pair_scores(reading), self.region_features(reading), self.tagged(reading)
         scores = np.full(len(work.captions), np.nan)
         judged: dict[int, Judged] = {}
         failures = {}
-        confirm = NameCheck(self.embedder(reading))
+        confirm = NameCheck(self.embedder(reading), trusted=isinstance(self.proposer(), FileProposer))
         for row, (start, end) in enumerate(zip(parts.starts.tolist(), parts.ends.tolist(), strict=True)):
             if start not in scored:  # all sentences of a caption have its picture
                 failures[row] = regions.failures[start]

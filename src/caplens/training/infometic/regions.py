@@ -36,7 +36,8 @@ def region_features(
         return zip(part, ahead(lambda name: open_image(images / name), part, depth=8), strict=True)
 
     def propose(part: list[str], report: Callable[[int], None]) -> Arrays:
-        found = []
+        found: list[Regions] = []
+        report(0)
         for name, image in opened(part):
             found.append(choose_regions(proposer(image, Path(name).stem)))
             report(len(found))
@@ -44,6 +45,7 @@ def region_features(
 
     def encode(part: list[str], regions: Sequence[Regions], report: Callable[[int], None]) -> Arrays:
         vectors: list[Vectors] = []
+        report(0)
         for found, (_, image) in zip(regions, opened(part), strict=True):
             vectors.append(encoder.encode_regions(image, found.boxes))
             report(len(vectors))
