@@ -190,7 +190,7 @@ class _Worker:
                 self._work = b""
                 # A script that calls us need not be importable, as it would for multiprocessing.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "caplens.scale.worker"],
+                    [sys.executable, "-P", "-m", "caplens.scale.worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env={**os.environ, **FRUGAL, VARIABLE: str(self._threads), "PYTHONPATH": path},
