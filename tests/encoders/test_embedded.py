@@ -61,6 +61,11 @@ def test_what_is_no_head_file_is_refused(tmp_path: Path) -> None:
             read_heads(heads_path(str(tmp_path / f"{name}.safetensors")))
 
 
+def test_an_unknown_edition_is_named() -> None:
+    with pytest.raises(InputError, match="no edition 'weak'"):
+        heads_path("contrastive", "weak")
+
+
 def session_of(model: bytes) -> Any:
     runtime = pytest.importorskip("onnxruntime")
     return runtime.InferenceSession(model, providers=["CPUExecutionProvider"])

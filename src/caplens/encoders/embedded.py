@@ -168,6 +168,8 @@ class EmbeddedEncoder(Encoder):
 
 def heads_path(heads: str, edition: str = "embedded") -> Path:
     """The file of an edition's shipped heads (`contrastive`, `pac`), or the user's own."""
+    if edition not in SHIPPED:
+        raise InputError(f"the embedded encoder has no edition {edition!r}", remedy=f"use one of: {', '.join(SHIPPED)}")
     path = weights.shipped(f"{edition}-{heads}") if heads in SHIPPED[edition] else Path(heads)
     if not path.is_file():
         known = ", ".join(SHIPPED[edition])

@@ -87,16 +87,18 @@ class CaplensScore(Metric):
 
     def resources(self) -> Resources:
         path = self._path()
+        network = load_network(path)
+        edition = trained_with(network)
         parts: Resources = {
             "weights": weights.model_digest(path),
-            "meaning": meaning_identity(load_network(path).extra["bank"], edition_of(load_network(path))),
+            "meaning": meaning_identity(network.extra["bank"], edition),
             "well-formedness": well_formedness_identity(),
         }
-        return {**parts, "picture": picture_identity(edition_of(load_network(path)))} if self.picture else parts
+        return {**parts, "picture": picture_identity(edition)} if self.picture else parts
 
     def statistics(self, work: Workspace) -> Statistics:
         network = load_network(self._path())
-        edition = edition_of(network)
+        edition = trained_with(network)
         features = np.zeros((len(work.captions), len(FEATURES)))
         features[:, : len(MEANING)] = meaning(work, network.extra["bank"], edition)
         features[:, len(MEANING) + 1 :] = well_formedness(work)
@@ -126,7 +128,7 @@ def _load(path: Path, _: str) -> FeatureMLP:
     return network
 
 
-def edition_of(network: FeatureMLP) -> str:
+def trained_with(network: FeatureMLP) -> str:
     """The edition of the embedded encoder that the weights were trained with."""
     return network.about.get("edition", "embedded")
 
