@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="embedded")
     options = parser.parse_args()
     pairs = read_pairs(options.captions)
-    encoder = load_encoder(options.encoder)
+    encoder = load_encoder(options.encoder, keep=options.features)
     names = [*pairs.train, *pairs.val, *pairs.test]
     grids = grid_features(encoder, CONFIG.grid, options.images, names, options.features)
     every = list(pairs.train.values())

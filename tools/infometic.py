@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path)
     parser.add_argument("--encoder", default="embedded", help="embedded or embedded-strong")
     given = parser.parse_args()
-    encoder: Encoder = load_encoder(given.encoder)
+    encoder: Encoder = load_encoder(given.encoder, keep=given.features)
     embedder = Embedder(encoder)
     flickr = given.data / "flickr8k"
     split = load_splits(

@@ -62,7 +62,7 @@ class Photos:
 
     def regions(self, split: str, names: list[str]) -> list[ImageRegions]:
         """Of the photos of one split."""
-        encoder, proposer = load_encoder(self.encoder), make_proposer("detector")
+        encoder, proposer = load_encoder(self.encoder, keep=self.features), make_proposer("detector")
         return region_features(
             encoder, proposer, self.folder / "images", names, self.features / f"regions-{split}", silent
         )

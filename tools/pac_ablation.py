@@ -87,7 +87,7 @@ def main() -> None:
             runs.setdefault(name, []).append(folder / "pac.safetensors")
             losses.setdefault(name, []).append(result["validation loss"])
     pairs = read_pairs(captions, more)
-    test = load_features(EDITIONS[given.encoder](), pairs, images, kept)["test"]
+    test = load_features(EDITIONS[given.encoder](keep=kept), pairs, images, kept)["test"]
     table = _table(runs, losses, _judges(given.data, given.encoder), test, given.seeds)
     page = PAGE.read_text("utf-8")
     start, end = START.format(given.encoder), END.format(given.encoder)

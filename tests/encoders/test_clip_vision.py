@@ -76,3 +76,18 @@ def test_it_finds_what_clips_texts_name(tower: ClipVision, shared: Path) -> None
     areas = zero_shot(tower, shared / "data" / "flickr8k", texts, 8)
     assert min(areas.values()) > 0.85
     assert np.mean(list(areas.values())) > 0.95
+
+
+def test_a_picture_is_looked_at_once_where_a_folder_keeps_it(tower: ClipVision, tmp_path: Path) -> None:
+    """What is kept is what the tower gives, in half precision; only unknown pictures go through it."""
+    pixels = np.stack([tower.pixels(Image.new("RGB", (40, 30), color)) for color in ("red", "green")])
+    keeping = ClipVision(keep=tmp_path)
+    for found, expected in zip(keeping.encode(pixels[:1]), tower.encode(pixels[:1]), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    (kept,) = tmp_path.rglob("*.safetensors")
+    written = kept.stat().st_mtime_ns
+    both = keeping.encode(pixels)
+    assert kept.stat().st_mtime_ns == written
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 2
+    for found, again in zip(keeping.encode(pixels), both, strict=True):
+        assert np.array_equal(found, again)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -33,14 +34,19 @@ TEXT = "all-MiniLM-L6-v2"
 
 
 class Backbones(ABC):
-    """One edition's towers. Low-rank `additions` change the upper layers of its text tower (`encoders.bert`)."""
+    """One edition's towers. Low-rank `additions` change the upper layers of its text tower (`encoders.bert`).
+
+    A large image tower keeps what it gives of pictures in the folder `keep`, where that is given.
+    """
 
     edition: ClassVar[str]
     pictures: ClassVar[tuple[str, ...]]
     """The weights of its image towers."""
     preprocessing: ClassVar[str]
 
-    def __init__(self, *, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None) -> None:
+    def __init__(
+        self, *, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None, keep: Path | None = None
+    ) -> None:
         check("onnxruntime", "tokenizers", purpose="the embedded encoder")
         needed = (*self.pictures, TEXT)
         weights.check(*needed, purpose=f"the encoder {self.edition}")
@@ -118,7 +124,12 @@ class SmallBackbones(Backbones):
     """Patches are averaged to so many cells a side before they are read under boxes."""
 
     def __init__(
-        self, *, int8: bool = False, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None
+        self,
+        *,
+        int8: bool = False,
+        place: Placement = CPU,
+        additions: Mapping[str, Vectors] | None = None,
+        keep: Path | None = None,
     ) -> None:
         from caplens.encoders.onnx import quantized
 
@@ -183,9 +194,11 @@ class ClipBackbones(Backbones):
     pictures = ("clip-vit-b-16-vision",)
     preprocessing = "clip-whole-224"
 
-    def __init__(self, *, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None) -> None:
+    def __init__(
+        self, *, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None, keep: Path | None = None
+    ) -> None:
         super().__init__(place=place, additions=additions)
-        self._tower = ClipVision(place)
+        self._tower = ClipVision(place, keep)
 
     @property
     def grid_identity(self) -> str:

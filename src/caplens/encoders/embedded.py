@@ -178,7 +178,12 @@ def heads_path(heads: str, edition: str = "embedded") -> Path:
 
 
 def load_embedded(
-    heads: str = "contrastive", edition: str = "embedded", *, int8: bool = False, place: Placement = CPU
+    heads: str = "contrastive",
+    edition: str = "embedded",
+    *,
+    int8: bool = False,
+    place: Placement = CPU,
+    keep: Path | None = None,
 ) -> EmbeddedEncoder:
     """The encoder with shipped heads or with those in a file."""
     path = heads_path(heads, edition)
@@ -189,7 +194,7 @@ def load_embedded(
     if int8:
         backbones = SmallBackbones(int8=True, place=place)
     else:
-        backbones = EDITIONS[edition](place=place, additions=found.additions)
+        backbones = EDITIONS[edition](place=place, additions=found.additions, keep=keep)
     digest = hashlib.sha256(f"{weights.digest(path)} {backbones.sums}".encode()).hexdigest()[:12]
     name = f"{edition}-{found.name}-int8" if int8 else f"{edition}-{found.name}"
     return EmbeddedEncoder(found, name, digest, backbones)

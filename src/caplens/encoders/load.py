@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
 
 from caplens.core.errors import InputError
 from caplens.core.optional import check
@@ -25,6 +26,7 @@ def load_encoder(
     device: str = "auto",
     dtype: str = "float32",
     batch_size: int | None = None,
+    keep: Path | None = None,
 ) -> Encoder:
     """An encoder by name.
 
@@ -38,6 +40,7 @@ def load_encoder(
         device: where it computes: cpu, cuda, cuda:1, mps; auto is a GPU where there is one.
         dtype: float32, bfloat16 or float16; the embedded encoder has float32 only.
         batch_size: pictures at a time.
+        keep: a folder where a large image tower keeps what it gives of pictures, for trainings.
     """
     check_device(device, dtype, batch_size)
     if isinstance(encoder, Encoder):
@@ -49,7 +52,7 @@ def load_encoder(
     if encoder in BACKBONES:
         check("torch", "transformers", "tokenizers", "ftfy", purpose="CLIP")
     place = (place_onnx if embedded else place_torch)(device, dtype, batch_size)
-    return _load(encoder, path, "" if path is None else weights.model_digest(path), heads, allow_pickle, place)
+    return _load(encoder, path, "" if path is None else weights.model_digest(path), heads, allow_pickle, place, keep)
 
 
 def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contrastive") -> str:
@@ -62,11 +65,13 @@ def automatic(source: str | os.PathLike[str] | None = None, heads: str = "contra
 
 
 @functools.lru_cache(maxsize=4)
-def _load(encoder: str, source: str | None, _: str, heads: str, allow_pickle: bool, place: Placement) -> Encoder:
+def _load(
+    encoder: str, source: str | None, _: str, heads: str, allow_pickle: bool, place: Placement, keep: Path | None
+) -> Encoder:
     """The encoder, read again when the content of its weights has changed."""
     edition = encoder.removesuffix("-int8")
     if edition in EDITIONS and encoder in CHOICES:
-        return load_embedded(source or heads, edition, int8=encoder != edition, place=place)
+        return load_embedded(source or heads, edition, int8=encoder != edition, place=place, keep=keep)
     if encoder in BACKBONES or encoder in RESNETS:
         return load_clip(encoder, source, allow_pickle=allow_pickle, place=place)
     raise InputError(f"no encoder is called {encoder!r}", remedy=f"use one of: {', '.join(CHOICES)}")

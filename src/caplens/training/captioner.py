@@ -254,7 +254,8 @@ def train(
     """Train on the pictures of split train; what val and test reach is reported, nothing is chosen on them."""
     pairs = read_pairs(captions)
     start = None if weights is None else Captioner.load(weights)
-    image_encoder = load_encoder(encoder, device=encoder_place(encoder, place).device)
+    folder = features or output / "features"
+    image_encoder = load_encoder(encoder, device=encoder_place(encoder, place).device, keep=folder)
     side = config.grid if start is None else start.spec.side
     spec = FeatureSpec(encoder, image_encoder.grid_identity, side)
     if start is not None and start.spec.identity != spec.identity:
@@ -265,7 +266,7 @@ def train(
         )
     splits = {"train": pairs.train, "val": pairs.val, "test": pairs.test}
     names = [name for split in splits.values() for name in split]
-    grids = grid_features(image_encoder, side, images, names, features or output / "features", progress)
+    grids = grid_features(image_encoder, side, images, names, folder, progress)
     row_of = {name: row for row, name in enumerate(names)}
 
     def part(split: Mapping[str, list[str]]) -> Pictures:

@@ -329,7 +329,7 @@ def train(
         raise InputError("consistency is learned from captions without pictures", remedy="give --text-only FILE")
     run = TrainingRun(output, {**asdict(config), **facts})
     folder = features or output / "features"
-    towers = EDITIONS[encoder](place=encoder_place(encoder, place))
+    towers = EDITIONS[encoder](place=encoder_place(encoder, place), keep=folder)
     splits = load_features(towers, pairs, images, folder, progress, config.tuned_layers)
     if unseen and config.consistency:
         splits["train"] = replace(splits["train"], unseen=unseen_features(towers, unseen, folder, progress))

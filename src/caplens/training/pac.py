@@ -220,10 +220,10 @@ def train(
         if not isinstance(loaded, ClipEncoder):
             raise InputError(f"{encoder} cannot be tuned here", remedy="use embedded or a ViT backbone")
         clip, projections, scale = loaded, clip_projections(loaded), float(loaded.model.logit_scale.exp())
-    frozen: FrozenEncoder = clip or EDITIONS[encoder](
-        place=encoder_place(encoder, place), additions=start.additions if start else None
-    )
     folder = features or output / "features"
+    frozen: FrozenEncoder = clip or EDITIONS[encoder](
+        place=encoder_place(encoder, place), additions=start.additions if start else None, keep=folder
+    )
     splits = load_features(frozen, pairs, images, folder, progress)
     generated = Generated(
         None if new_images is None else _new_pictures(frozen, pairs, images, folder, new_images, splits, progress),

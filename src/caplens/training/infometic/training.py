@@ -197,10 +197,10 @@ def train(
     place: Placement = CPU,
 ) -> dict[str, Any]:
     """Train and write `infometic.safetensors` into the output folder; an interrupted run goes on where it was."""
-    loaded, proposer = load_encoder(encoder, device=encoder_place(encoder, place).device), make_proposer(regions)
+    folder, proposer = features or output / "features", make_proposer(regions)
+    loaded = load_encoder(encoder, device=encoder_place(encoder, place).device, keep=folder)
     facts = {"encoder": loaded.identity, "regions": proposer.name, **asdict(config), **dict(place.parts)}
     run = TrainingRun(output, facts)
-    folder = features or output / "features"
     splits = load_splits(loaded, proposer, images, captions, more_captions, folder, progress, seed=config.seed)
     groups = [group for split in splits.values() for group in (split.captions, split.corrupted)]
     progress("vectors of tokens", 0, 1)
