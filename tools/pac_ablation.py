@@ -97,18 +97,15 @@ def main() -> None:
 
 
 def _settings(captions: Path | None, crops: int | None) -> dict[str, tuple[str | None, str | None]]:
-    """Name to t' and v'."""
+    """Name to t' and v'; t' are the captioner's where there are some, else retrieved."""
     changed = "crops" if crops is None else f"crops-{crops}"
-    made: dict[str, tuple[str | None, str | None]] = {
+    made, kind = ("retrieved", "retrieved") if captions is None else (str(captions), "captioner")
+    return {
         "real pairs only": (None, None),
-        "+ t' retrieved": ("retrieved", None),
+        f"+ t' {kind}": (made, None),
         "+ v' crops": (None, changed),
-        "+ t' retrieved + v' crops": ("retrieved", changed),
+        f"+ t' {kind} + v' crops": (made, changed),
     }
-    if captions is not None:
-        made["+ t' captioner"] = (str(captions), None)
-        made["+ t' captioner + v' crops"] = (str(captions), changed)
-    return made
 
 
 def _trained(

@@ -203,7 +203,7 @@ class ClipBackbones(Backbones):
     @property
     def grid_identity(self) -> str:
         (file,) = weights.models()[self.pictures[0]].files.values()
-        return f"{self.pictures[0]}@{file.sha256[:12]}"
+        return f"{self.pictures[0]}+whole@{file.sha256[:12]}"
 
     def pixels(self, image: Image) -> Vectors:
         return self._tower.pixels(image)
@@ -214,9 +214,14 @@ class ClipBackbones(Backbones):
         return np.concatenate([narrow_unit(projected), token, standardized(patches).mean(axis=(1, 2))], axis=1)
 
     def patches(self, batch: Vectors) -> Vectors:
-        """CLIP's patches before the final norm: (pictures, 196, 768)."""
-        patches = self._tower.encode(batch)[2]
-        return patches.reshape(len(batch), -1, patches.shape[-1])
+        """CLIP's patches, standardized, each beside CLIP's vector of the whole picture: (pictures, 196, 1280).
+
+        A patch says what is where, and the vector, which was trained with captions, what the picture is about.
+        """
+        projected, _, patches = self._tower.encode(batch)
+        seen = standardized(patches).reshape(len(batch), -1, patches.shape[-1])
+        whole = narrow_unit(projected) * projected.shape[1] ** 0.5  # as large as a patch
+        return np.concatenate([seen, np.repeat(whole[:, None], seen.shape[1], axis=1)], axis=2)
 
     def region_features(self, pixels: Vectors, boxes: NDArray[np.floating]) -> Vectors:
         """A part keeps the vector and the class token of the whole; the mean of patches is that of its own."""

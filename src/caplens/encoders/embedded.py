@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from caplens.core.errors import InputError, MissingData
 from caplens.core.layers import gelu, product
-from caplens.core.types import Vectors
+from caplens.core.types import Vectors, narrow_unit
 from caplens.encoders.backbones import Backbones, ClipBackbones, SmallBackbones, text_features
 from caplens.encoders.base import Encoder, TokenVectors, pool_grid
 from caplens.encoders.devices import CPU, Placement
@@ -45,7 +45,10 @@ def edition_of(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Head:
-    """x ↦ A x̂ + C gelu(B x̂), where x̂ is x, standardised: a linear map and a small network beside it."""
+    """x ↦ A x̂ + C gelu(B x̂), where x̂ is x, standardised: a linear map and a small network beside it.
+
+    A head may be made for the first columns of the features only.
+    """
 
     shift: Vectors
     scale: Vectors
@@ -60,7 +63,7 @@ class Head:
         return np.concatenate([self._map(features[start : start + 4096]) for start in range(0, len(features), 4096)])
 
     def _map(self, features: Vectors) -> Vectors:
-        x = (features - self.shift) * self.scale
+        x = (features[:, : len(self.shift)] - self.shift) * self.scale
         hidden = gelu(product(x, self.tensors["up.weight"].T) + self.tensors["up.bias"])
         straight = product(x, self.tensors["linear.weight"].T) + self.tensors["linear.bias"]
         return np.asarray(
@@ -69,11 +72,25 @@ class Head:
 
 
 @dataclass(frozen=True)
+class JoinedHeads:
+    """Several heads whose vectors stand beside each other, each at unit length: cosines are the means of theirs."""
+
+    parts: tuple[Head, ...]
+
+    @property
+    def dimension(self) -> int:
+        return sum(part.dimension for part in self.parts)
+
+    def __call__(self, features: Vectors) -> Vectors:
+        return np.concatenate([narrow_unit(part(features)) for part in self.parts], axis=1)
+
+
+@dataclass(frozen=True)
 class Heads:
     """What was trained on one edition's towers."""
 
-    image: Head
-    text: Head
+    image: Head | JoinedHeads
+    text: Head | JoinedHeads
     name: str
     """What they were trained under, such as contrastive."""
     edition: str = "embedded"
@@ -96,9 +113,15 @@ def read_heads(path: Path) -> Heads:
     def part(name: str) -> dict[str, Vectors]:
         return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}
 
-    def head(side: str) -> Head:
-        tensors = part(side)
+    def single(tensors: dict[str, Vectors]) -> Head:
         return Head(tensors.pop("shift"), tensors.pop("scale"), tensors)
+
+    def head(side: str) -> Head | JoinedHeads:
+        tensors = part(side)
+        if "shift" in tensors:
+            return single(tensors)
+        numbers = {key.split(".")[1] for key in tensors}
+        return JoinedHeads(tuple(single(part(f"{side}.parts.{number}")) for number in sorted(numbers)))
 
     return Heads(
         head("image"),

@@ -31,7 +31,7 @@ from caplens.storage.identity import Identity
 from caplens.text.sentences import TextParts
 
 if TYPE_CHECKING:
-    from caplens.encoders.embedded import Head
+    from caplens.encoders.embedded import Head, JoinedHeads
 
 ENCODER = "all-MiniLM-L6-v2"
 HEADS = "contrastive"
@@ -170,7 +170,7 @@ def in_joint_space(sentences: Floats, edition: str = "embedded") -> Floats:
 
 
 @functools.cache
-def _text_head(edition: str) -> Head:
+def _text_head(edition: str) -> Head | JoinedHeads:
     from caplens.encoders.embedded import heads_path, read_heads
 
     return read_heads(heads_path(HEADS, edition)).text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -30,7 +32,7 @@ def symmetric_loss(
 
 
 class TrainableHead(nn.Module):
-    """The head of `caplens.encoders.embedded`, with dropout, as a module."""
+    """The head of `caplens.encoders.embedded`, with dropout, as a module; it sees as many columns as it has shifts."""
 
     shift: Tensor
     scale: Tensor
@@ -45,9 +47,25 @@ class TrainableHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, features: Tensor) -> Tensor:
-        x = self.dropout((features - self.shift) * self.scale)
+        x = self.dropout((features[:, : len(self.shift)] - self.shift) * self.scale)
         vectors: Tensor = self.linear(x) + self.down(self.dropout(functional.gelu(self.up(x))))
         return vectors
+
+
+class TrainableHeads(nn.Module):
+    """Heads whose vectors stand beside each other, each at unit length (`JoinedHeads`)."""
+
+    def __init__(self, parts: Iterable[TrainableHead]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.cat([functional.normalize(part(features), dim=-1) for part in self.parts], dim=-1)
+
+
+def parts_of(head: nn.Module) -> list[nn.Module]:
+    """Return the heads that a head consists of; each is trained by a loss of its own."""
+    return list(head.parts) if isinstance(head, TrainableHeads) else [head]
 
 
 def recall(pictures: Vectors, captions: Vectors, owner: NDArray[np.int64], most: int = 1) -> tuple[float, float]:

@@ -31,7 +31,7 @@ from caplens.readers import read_references
 from caplens.storage import weights
 from caplens.storage.atomic import write_atomically
 from caplens.storage.tensors import write_tensors
-from caplens.training.contrastive import TrainableHead, recall, symmetric_loss
+from caplens.training.contrastive import TrainableHead, TrainableHeads, parts_of, recall, symmetric_loss
 from caplens.training.low_rank import TunableLayers
 from caplens.training.pairs import (
     FrozenEncoder,
@@ -69,6 +69,9 @@ class EncoderConfig:
     soft_temperature: float = 0.1
     consistency: float = 0.0
     """Weight of the same loss between two captions of a picture that is not at hand, where such captions are given."""
+    columns_beside: int = 0
+    """Where positive, a second pair of heads is trained that sees only so many columns of a picture's features (CLIP's
+    own vector is the first 512); the vectors of both pairs stand beside each other."""
     tuned_layers: int = 0
     """Upper layers of the text tower that are tuned by additions of low rank."""
     rank: int = 32
@@ -162,9 +165,14 @@ class EncoderTask(Task):
         """Return untrained heads; pictures are standardized by the training set, texts only scaled."""
         width = self.texts.shape[1]
         size = (self.config.hidden, self.config.dimension, self.config.dropout)
+        shift, scale = self.pictures.mean(0), 1 / (self.pictures.std(0) + 1e-6)
+        images, texts = [], []
+        for columns in (len(shift), *filter(None, [self.config.columns_beside])):
+            images.append(TrainableHead(shift[:columns], scale[:columns], *size))
+            texts.append(TrainableHead(torch.zeros(width), torch.full((width,), math.sqrt(width)), *size))
         heads: Modules = {
-            "image": TrainableHead(self.pictures.mean(0), 1 / (self.pictures.std(0) + 1e-6), *size),
-            "text": TrainableHead(torch.zeros(width), torch.full((width,), math.sqrt(width)), *size),
+            "image": TrainableHeads(images) if self.config.columns_beside else images[0],
+            "text": TrainableHeads(texts) if self.config.columns_beside else texts[0],
         }
         if self.config.tuned_layers:
             tower = BertEncoder(weights.require(TEXT))
@@ -176,7 +184,8 @@ class EncoderTask(Task):
         if batch == 0:
             self._order = torch.randperm(len(self.train.names))
         chosen = self._order[batch * self.config.batch : (batch + 1) * self.config.batch]
-        encoded = self.heads["image"](self.pictures[chosen])
+        pairs = list(zip(parts_of(self.heads["image"]), parts_of(self.heads["text"]), strict=True))
+        encoded = [image(self.pictures[chosen]) for image, _ in pairs]
         loss = torch.zeros((), device=self.place.device)
         scale = self.log_scale.exp().clamp(max=100)
         for _ in range(self.config.captions_per_picture):
@@ -187,7 +196,8 @@ class EncoderTask(Task):
             if self.teacher is not None:
                 nearness = self.teacher.nearness(chosen, rows) / self.config.soft_temperature
                 targets = (self.config.soft, nearness)
-            loss = loss + symmetric_loss(encoded, self.heads["text"](texts.float()), scale, targets)
+            for pictures, (_, text) in zip(encoded, pairs, strict=True):
+                loss = loss + symmetric_loss(pictures, text(texts.float()), scale, targets)
         loss = loss / (2 * self.config.captions_per_picture)
         if self.unseen is not None:
             loss = loss + self.config.consistency * self._unseen_loss(self.unseen, scale)
@@ -199,7 +209,8 @@ class EncoderTask(Task):
         first, second = unseen[chosen].unbind(dim=1)
         nearness = first @ second.T / self.config.soft_temperature
         targets = (self.config.soft, nearness) if self.config.soft else None
-        return symmetric_loss(self.heads["text"](first), self.heads["text"](second), scale, targets) / 2
+        losses = [symmetric_loss(head(first), head(second), scale, targets) for head in parts_of(self.heads["text"])]
+        return torch.stack(losses).sum() / 2
 
     def validate(self) -> dict[str, float]:
         to_picture, to_caption = recall(*encode(self.heads, self.val), self.val.owner)

@@ -26,9 +26,9 @@ from caplens.core.types import Vectors
 from caplens.encoders.clip import ClipEncoder, load_clip
 from caplens.encoders.clip_layouts import from_hub
 from caplens.encoders.devices import CPU, Placement, encoder_place
-from caplens.encoders.embedded import EDITIONS, Head, Heads, heads_path, read_heads
+from caplens.encoders.embedded import EDITIONS, Head, Heads, JoinedHeads, heads_path, read_heads
 from caplens.storage.atomic import atomic_path
-from caplens.training.contrastive import TrainableHead, symmetric_loss
+from caplens.training.contrastive import TrainableHead, TrainableHeads, symmetric_loss
 from caplens.training.distributed import Processes, join_processes
 from caplens.training.encoder import EncoderConfig, Features, draw_caption, load_features, save_heads
 from caplens.training.pairs import FrozenEncoder, Pairs, caption_features, picture_features, read_pairs
@@ -71,24 +71,31 @@ def clip_projections(encoder: ClipEncoder) -> dict[str, nn.Linear]:
     return copies
 
 
-def head_projections(image: Head, text: Head) -> dict[str, TrainableHead]:
+def head_projections(image: Head | JoinedHeads, text: Head | JoinedHeads) -> dict[str, TrainableHead | TrainableHeads]:
     """Return the embedded encoder's heads; only the maps into the joint space are trained, the hidden layer stays.
 
     The dropout they were trained with stays on: they know the training pairs by heart, and without it they move towards
     those within 25 steps and away from people's ratings.
     """
-    copies = {}
-    for side, head in (("image", image), ("text", text)):
-        hidden, dimension = len(head.tensors["up.bias"]), head.dimension
-        copy = TrainableHead(
-            torch.from_numpy(head.shift), torch.from_numpy(head.scale), hidden, dimension, EncoderConfig.dropout
-        )
-        copy.load_state_dict(
-            {"shift": copy.shift, "scale": copy.scale} | {key: torch.from_numpy(a) for key, a in head.tensors.items()}
-        )
-        copy.up.requires_grad_(False)
-        copies[side] = copy
-    return copies
+    return {"image": _trainable(image), "text": _trainable(text)}
+
+
+def _trainable(head: Head | JoinedHeads) -> TrainableHead | TrainableHeads:
+    if isinstance(head, JoinedHeads):
+        return TrainableHeads([_trainable_part(part) for part in head.parts])
+    return _trainable_part(head)
+
+
+def _trainable_part(head: Head) -> TrainableHead:
+    hidden, dimension = len(head.tensors["up.bias"]), head.dimension
+    copy = TrainableHead(
+        torch.from_numpy(head.shift), torch.from_numpy(head.scale), hidden, dimension, EncoderConfig.dropout
+    )
+    copy.load_state_dict(
+        {"shift": copy.shift, "scale": copy.scale} | {key: torch.from_numpy(a) for key, a in head.tensors.items()}
+    )
+    copy.up.requires_grad_(False)
+    return copy
 
 
 class PacTask(Task):

@@ -38,6 +38,8 @@ class InfoMeticConfig:
     """Similar pictures that come together; 1 gives random batches."""
     neighbors: int = 30
     fine_batch: int = 64
+    corrupted: int = 2
+    """Captions of a training picture in which a word is replaced."""
     steps: int = 2400
     warm_up: int = 40
     learning_rate: float = 2e-3

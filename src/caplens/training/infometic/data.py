@@ -29,8 +29,6 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 FREQUENT = 50
 """So many words of each tag are frequent enough to replace others."""
-CORRUPTED = {"train": 2, "val": 1, "test": 1}
-"""Corrupted captions per picture."""
 CAPTIONS_AT_ONCE = 2048
 """Captions tagged between two reports of progress."""
 
@@ -97,8 +95,12 @@ def load_splits(
     progress: Progress = silent,
     names: Sequence[str] = ("train", "val"),
     seed: int = 0,
+    corrupted: int = 2,
 ) -> dict[str, Split]:
-    """Return splits with everything that is learned from; features are kept in `folder`."""
+    """Return splits with everything that is learned from; features are kept in `folder`.
+
+    `corrupted` captions of every training picture have a word replaced, and one of every other picture.
+    """
     pairs = read_pairs(captions, more_captions)
     object_labels = ObjectLabels(weights.require(WORDNET))
     splits: dict[str, Split] = {}
@@ -117,10 +119,11 @@ def load_splits(
         words_by_picture: dict[int, list[list[Word]]] = {}
         for number, caption in zip(owner, words, strict=True):
             words_by_picture.setdefault(number, []).append(caption)
-        wrong, wrong_owner, changed = corrupt_captions(words_by_picture, frequent, CORRUPTED[name], seed)
+        each = corrupted if name == "train" else 1
+        wrong, wrong_owner, changed = corrupt_captions(words_by_picture, frequent, each, seed)
         path = folder / f"corrupted-{name}-{seed}.safetensors"
         wrong_texts = [" ".join(word.text for word in caption) for caption in wrong]
-        corrupted = encode_captions(encoder, wrong_texts, wrong, wrong_owner, path, progress, changed)
+        replaced = encode_captions(encoder, wrong_texts, wrong, wrong_owner, path, progress, changed)
         mentioned = np.zeros((len(texts), 1 + CLUSTERS + 1), bool)
         named = np.zeros_like(mentioned)
         for row, (caption, number) in enumerate(zip(words, owner, strict=True)):
@@ -128,7 +131,7 @@ def load_splits(
             named[row, 1 : 1 + len(has_name)] = has_name
             mentioned[row, 1 : 1 + len(is_mentioned)] = is_mentioned
         pictures = Pictures.of(list(by_picture), regions, encoder.dimension)
-        splits[name] = Split(pictures, whole, corrupted, mentioned, named)
+        splits[name] = Split(pictures, whole, replaced, mentioned, named)
     return splits
 
 

@@ -201,7 +201,17 @@ def train(
     loaded = load_encoder(encoder, device=encoder_place(encoder, place).device, keep=folder)
     facts = {"encoder": loaded.identity, "regions": proposer.name, **asdict(config), **dict(place.parts)}
     run = TrainingRun(output, facts)
-    splits = load_splits(loaded, proposer, images, captions, more_captions, folder, progress, seed=config.seed)
+    splits = load_splits(
+        loaded,
+        proposer,
+        images,
+        captions,
+        more_captions,
+        folder,
+        progress,
+        seed=config.seed,
+        corrupted=config.corrupted,
+    )
     groups = [group for split in splits.values() for group in (split.captions, split.corrupted)]
     progress("vectors of tokens", 0, 1)
     tokens, rows = token_vectors(loaded, groups)
