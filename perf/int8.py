@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from perf.coco import captions
 from perf.measure import measure
 from PIL import Image
@@ -37,11 +38,11 @@ def read_pictures(folder: str | None, count: int) -> list[Image.Image]:
     return [Image.fromarray(getattr(data, name)()).convert("RGB") for name in BUNDLED]
 
 
-def encode(encoder: Encoder, pixels: list[Vectors]) -> Vectors:
+def encode(encoder: Encoder, pixels: list[Vectors]) -> NDArray[np.float64]:
     return unit(encoder.project_images(np.stack(list(encoder.prepared_features(pixels)))))
 
 
-def report(what: str, one: Vectors, other: Vectors, texts: Vectors) -> None:
+def report(what: str, one: NDArray[np.float64], other: NDArray[np.float64], texts: NDArray[np.float64]) -> None:
     """How far two sets of vectors of the same pictures are apart."""
     cosine = np.einsum("ij,ij->i", one, other)
     before, after = (ClipScore.scale * np.maximum(vectors @ texts.T, 0) for vectors in (one, other))

@@ -57,9 +57,10 @@ def time_pictures(encoder: Encoder, paths: Sequence[Path], folder: Path, batches
 
     found: dict[int | str, list[float]] = {}
     batches = list(dict.fromkeys(batches))
+    ways: list[int | str] = [batches[0], "first", "again", *batches[1:]]
     for turn in range(ROUNDS):
         cache = EmbeddingCache(folder / f"{encoder.name}-{turn}.sqlite")
-        for way in (batches[0], "first", "again", *batches[1:]):
+        for way in ways:
             work = partial(raw, way) if isinstance(way, int) else partial(embed, cache)
             found.setdefault(way, []).append(clock(work))
     return Seconds({batch: min(found[batch]) for batch in batches}, min(found["first"]), min(found["again"]))
