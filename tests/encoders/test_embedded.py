@@ -102,6 +102,22 @@ def test_int8_is_in_the_name_and_in_the_hash(encoder: EmbeddedEncoder, monkeypat
     assert other.tower_identity != encoder.tower_identity
 
 
+def test_int8_reads_with_a_tuned_text_tower_as_float_does(tmp_path: Path, encoder: EmbeddedEncoder) -> None:
+    from safetensors import safe_open
+    from safetensors.numpy import load_file, save_file
+
+    pytest.importorskip("onnx")
+    shipped, tuned = heads_path("contrastive"), tmp_path / "tuned.safetensors"
+    tensors = load_file(shipped)
+    tensors["additions.5.query.up"] = np.full((384, 2), 0.1, np.float16)
+    tensors["additions.5.query.down"] = np.full((2, 384), 0.1, np.float16)
+    with safe_open(shipped, "np") as file:
+        save_file(tensors, tuned, file.metadata())
+    float_vector, int8_vector = (load_embedded(str(tuned), int8=int8).encode_texts(["a dog"]) for int8 in (False, True))
+    np.testing.assert_array_equal(int8_vector, float_vector)
+    assert not np.allclose(int8_vector, encoder.encode_texts(["a dog"]))
+
+
 def test_int8_gives_a_picture_the_same_vector_alone_and_in_company(encoder: EmbeddedEncoder) -> None:
     pytest.importorskip("onnx")
     eight = load_embedded(int8=True)

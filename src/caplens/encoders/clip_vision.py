@@ -87,9 +87,7 @@ class ClipVision:
         return projected, states
 
     def _read_or_run(self, batch: Vectors, folder: Path) -> tuple[Vectors, Vectors]:
-        paths = [
-            folder / f"{hashlib.sha256(np.ascontiguousarray(pixels)).hexdigest()[:32]}.safetensors" for pixels in batch
-        ]
+        paths = [folder / f"{hashlib.sha256(pixels.tobytes()).hexdigest()[:32]}.safetensors" for pixels in batch]
         if unknown := [row for row, path in enumerate(paths) if not path.is_file()]:
             for row, projected, states in zip(unknown, *self._run(batch[unknown]), strict=True):
                 kept = {"projected": projected.astype(np.float16), "states": states.astype(np.float16)}
