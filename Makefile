@@ -60,7 +60,7 @@ $(VENV)/.docs: $(BIN)/python pyproject.toml
 
 # Each script runs a peer and caplens side by side and prints the ratio.
 perf: $(VENV)/.dev
-	for script in $(filter-out measure coco,$(basename $(notdir $(wildcard perf/*.py)))); do \
+	for script in $(filter-out measure coco pictures,$(basename $(notdir $(wildcard perf/*.py)))); do \
 		echo "== $$script"; $(BIN)/python -m perf.$$script || exit 1; done
 
 # The kernels with address and undefined-behavior checks: their tests, then 200,000 nasty texts.

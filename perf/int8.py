@@ -1,8 +1,10 @@
-"""The embedded encoder in 8-bit numbers against float32: CPU seconds per picture, and how far its scores drift.
+"""The embedded encoder in 8-bit numbers against float32, both editions: CPU seconds per picture, drift of scores.
 
-    python perf/int8.py [FOLDER [PICTURES]]     # without a folder: the photos of scikit-image
+    python -m perf.int8 [FOLDER [PICTURES]]     # without a folder: the photos of scikit-image
 
-Drift: the cosine of both vectors of a picture, and CLIP-S of every picture with 200 COCO captions under both.
+Drift: the cosine of both vectors of a picture, and CLIP-S of every picture with 200 COCO captions under both. Rounding
+to 8 bits turns a difference in the last bit of a float into one as large as that: the same is printed for pixels that
+differ by float32's rounding, as another processor's sums would.
 """
 
 from __future__ import annotations
@@ -12,20 +14,23 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from perf.coco import captions
 from perf.measure import measure
 from PIL import Image
 from scipy.stats import spearmanr
 
-from caplens.core.types import unit
-from caplens.encoders.embedded import load_embedded
+from caplens.core.errors import MissingData
+from caplens.core.types import Vectors, unit
+from caplens.encoders.base import Encoder
+from caplens.encoders.embedded import EDITIONS, load_embedded
 from caplens.metrics.clip_score import ClipScore
 from caplens.vision.images import open_image
 
 BUNDLED = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket", "hubble_deep_field", "grass", "brick")
 
 
-def pictures(folder: str | None, count: int) -> list[Image.Image]:
+def read_pictures(folder: str | None, count: int) -> list[Image.Image]:
     if folder is not None:
         return [open_image(path) for path in sorted(Path(folder).glob("*.jpg"))[:count]]
     from skimage import data
@@ -33,28 +38,47 @@ def pictures(folder: str | None, count: int) -> list[Image.Image]:
     return [Image.fromarray(getattr(data, name)()).convert("RGB") for name in BUNDLED]
 
 
+def encode(encoder: Encoder, pixels: list[Vectors]) -> NDArray[np.float64]:
+    return unit(encoder.project_images(np.stack(list(encoder.prepared_features(pixels)))))
+
+
+def report(what: str, one: NDArray[np.float64], other: NDArray[np.float64], texts: NDArray[np.float64]) -> None:
+    """How far two sets of vectors of the same pictures are apart."""
+    cosine = np.einsum("ij,ij->i", one, other)
+    before, after = (ClipScore.scale * np.maximum(vectors @ texts.T, 0) for vectors in (one, other))
+    drift = np.abs(after - before)
+    order = np.mean([spearmanr(*rows).statistic for rows in zip(before, after, strict=True)])
+    print(f"  {what}: cosine {cosine.mean():.4f} (least {cosine.min():.4f})")
+    print(
+        f"    CLIP-S moves by {drift.mean():.4f} on average and {drift.max():.3f} at most, while it spreads by "
+        f"{before.std():.3f}; the order of a picture's captions: Spearman {order:.3f}"
+    )
+
+
 def main(folder: str | None = None, count: int = 100) -> None:
-    shown = pictures(folder, count)
-    texts = [listed[0] for listed in captions().values()][:200]
-    seconds, vectors, scores = [], [], []
-    for int8 in (False, True):
-        encoder = load_embedded(int8=int8)
-        encoder.encode_images(shown[:4])  # loads, and makes the 8-bit weights
-        taken, seen = measure(partial(encoder.encode_images, shown))
-        seconds.append(taken / len(shown))
-        vectors.append(unit(seen))
-        scores.append(ClipScore.scale * np.maximum(unit(seen) @ unit(encoder.encode_texts(texts)).T, 0))
-        print(f"{encoder.identity}: {seconds[-1]:.3f} CPU seconds per picture")
-    cosine = np.einsum("ij,ij->i", *vectors)
-    drift = np.abs(scores[1] - scores[0])
-    order = np.mean([spearmanr(one, other).statistic for one, other in zip(*scores, strict=True)])
-    print(
-        f"{len(shown)} pictures: {seconds[0] / seconds[1]:.2f}x, cosine {cosine.mean():.4f} (least {cosine.min():.4f})"
-    )
-    print(
-        f"CLIP-S moves by {drift.mean():.4f} on average and {drift.max():.3f} at most, while it spreads by "
-        f"{scores[0].std():.3f}; the order of a picture's captions: Spearman {order:.3f}"
-    )
+    shown = read_pictures(folder, count)
+    captions_of = [listed[0] for listed in captions().values()][:200]
+    rng = np.random.default_rng(0)
+    for edition in EDITIONS:
+        seconds, vectors = [], []
+        for int8 in (False, True):
+            try:
+                encoder = load_embedded(edition=edition, int8=int8)
+            except MissingData as missing:
+                print(missing)
+                break
+            pixels = [encoder.pixels(picture) for picture in shown]
+            encode(encoder, pixels[:4])  # loads, and makes the 8-bit weights
+            taken, made = measure(partial(encode, encoder, pixels))
+            seconds.append(taken / len(shown))
+            vectors.append(made)
+            print(f"{encoder.identity}: {seconds[-1]:.3f} CPU seconds per picture, pixels in memory")
+        else:
+            texts = unit(encoder.encode_texts(captions_of))
+            noise = [each * (1 + rng.uniform(-2e-7, 2e-7, each.shape)).astype(np.float32) for each in pixels]
+            print(f"{edition}, {len(shown)} pictures: {seconds[0] / seconds[1]:.2f}x")
+            report("8 bits against float", vectors[0], vectors[1], texts)
+            report("8 bits, pixels off by rounding", vectors[1], encode(encoder, noise), texts)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from PIL import Image
 
 from caplens.core.errors import CaplensError, InputError, MissingData
 from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
-from caplens.encoders.onnx import quantized
+from caplens.encoders.onnx import exact_products, quantized
 from caplens.encoders.onnx_graph import expose
 
 
@@ -100,6 +100,30 @@ def test_int8_is_in_the_name_and_in_the_hash(encoder: EmbeddedEncoder, monkeypat
     assert other.identity.startswith("embedded-contrastive-int8@")
     assert other.weights_hash != encoder.weights_hash
     assert other.tower_identity != encoder.tower_identity
+
+
+def test_int8_reads_with_a_tuned_text_tower_as_float_does(tmp_path: Path, encoder: EmbeddedEncoder) -> None:
+    from safetensors import safe_open
+    from safetensors.numpy import load_file, save_file
+
+    pytest.importorskip("onnx")
+    shipped, tuned = heads_path("contrastive"), tmp_path / "tuned.safetensors"
+    tensors = load_file(shipped)
+    tensors["additions.5.query.up"] = np.full((384, 2), 0.1, np.float16)
+    tensors["additions.5.query.down"] = np.full((2, 384), 0.1, np.float16)
+    with safe_open(shipped, "np") as file:
+        save_file(tensors, tuned, file.metadata())
+    float_vector, int8_vector = (load_embedded(str(tuned), int8=int8).encode_texts(["a dog"]) for int8 in (False, True))
+    np.testing.assert_array_equal(int8_vector, float_vector)
+    assert not np.allclose(int8_vector, encoder.encode_texts(["a dog"]))
+
+
+def test_int8_gives_a_picture_the_same_vector_alone_and_in_company(encoder: EmbeddedEncoder) -> None:
+    pytest.importorskip("onnx")
+    eight = load_embedded(int8=True)
+    pictures = photos()[:3]
+    alone = np.concatenate([eight.encode_images([picture]) for picture in pictures])
+    np.testing.assert_allclose(eight.encode_images(pictures), alone, atol=1e-4)
 
 
 def test_heads_on_the_same_towers_share_features(encoder: EmbeddedEncoder) -> None:
@@ -204,6 +228,50 @@ def test_strong_gives_a_picture_the_same_vector_alone_and_in_company(strong: Emb
     together = strong.encode_images(pictures)
     alone = np.concatenate([strong.encode_images([picture]) for picture in pictures])
     np.testing.assert_allclose(alone, together, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def strong_int8(strong: EmbeddedEncoder) -> EmbeddedEncoder:
+    if not exact_products():
+        pytest.skip("8-bit products overflow on this processor")
+    return load_embedded(edition="embedded-strong", int8=True)
+
+
+def test_strong_int8_shares_nothing_in_the_cache_with_float(
+    strong: EmbeddedEncoder, strong_int8: EmbeddedEncoder
+) -> None:
+    assert strong_int8.identity.startswith("embedded-strong-contrastive-int8@")
+    for what in ("weights_hash", "tower_identity", "grid_identity", "fingerprint"):
+        assert getattr(strong_int8, what) != getattr(strong, what)
+
+
+def test_strong_int8_ranks_photos_and_captions_as_float_does(
+    strong: EmbeddedEncoder, strong_int8: EmbeddedEncoder
+) -> None:
+    from scipy.stats import spearmanr
+
+    from caplens.core.types import unit
+
+    pictures, texts = photos(), unit(strong.encode_texts(list(PHOTOS.values()))).T
+    vectors = [unit(encoder.encode_images(pictures)) for encoder in (strong, strong_int8)]
+    exact, near = (found @ texts for found in vectors)
+    assert near.argmax(axis=1).tolist() == exact.argmax(axis=1).tolist()
+    assert near.argmax(axis=0).tolist() == exact.argmax(axis=0).tolist()
+    assert spearmanr(exact.ravel(), near.ravel()).statistic > 0.97
+    assert np.einsum("ij,ij->i", *vectors).min() > 0.95
+
+
+def test_strong_int8_gives_a_picture_the_same_vector_alone_and_in_company(strong_int8: EmbeddedEncoder) -> None:
+    pictures = photos()[:2]
+    alone = np.concatenate([strong_int8.encode_images([picture]) for picture in pictures])
+    np.testing.assert_array_equal(strong_int8.encode_images(pictures), alone)
+
+
+@pytest.mark.usefixtures("strong")
+def test_strong_int8_is_refused_where_products_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caplens.encoders.clip_vision.exact_products", lambda place: False)
+    with pytest.raises(MissingData, match=r"embedded-strong-int8 needs .* no VNNI.*: use embedded-strong, .* in float"):
+        load_embedded(edition="embedded-strong", int8=True)
 
 
 def test_heads_belong_to_one_edition(tmp_path: Path) -> None:

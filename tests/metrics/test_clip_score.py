@@ -119,5 +119,5 @@ def test_without_pictures_the_message_names_the_option() -> None:
 
 
 def test_an_unknown_encoder_lists_the_known() -> None:
-    with pytest.raises(InputError, match="embedded, embedded-strong, embedded-int8, ViT-B-32"):
+    with pytest.raises(InputError, match="embedded, embedded-strong, embedded-int8, embedded-strong-int8, ViT-B-32"):
         caplens.evaluate(["a"], images=["a.png"], metrics=["clip-s"], encoder="ViT-Q")

@@ -53,7 +53,8 @@ Encoder = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Image-text encoder of the metrics that look at pictures: embedded, ViT-B-32, …",
+        help="Image-text encoder of the metrics that look at pictures: embedded, embedded-strong, either with -int8, "
+        "ViT-B-32, …",
         show_default="CLIP ViT-B-32 if its weights are here, else embedded",
     ),
 ]

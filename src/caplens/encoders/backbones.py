@@ -36,7 +36,8 @@ TEXT = "all-MiniLM-L6-v2"
 class Backbones(ABC):
     """One edition's towers. Low-rank `additions` change the upper layers of its text tower (`encoders.bert`).
 
-    A large image tower keeps what it gives of pictures in the folder `keep`, where that is given.
+    With `int8`, the larger image tower computes in 8-bit numbers. A large one keeps what it gives of pictures in the
+    folder `keep`, where that is given.
     """
 
     edition: ClassVar[str]
@@ -45,7 +46,12 @@ class Backbones(ABC):
     preprocessing: ClassVar[str]
 
     def __init__(
-        self, *, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None, keep: Path | None = None
+        self,
+        *,
+        int8: bool = False,
+        place: Placement = CPU,
+        additions: Mapping[str, Vectors] | None = None,
+        keep: Path | None = None,
     ) -> None:
         check("onnxruntime", "tokenizers", purpose="the embedded encoder")
         needed = (*self.pictures, TEXT)
@@ -137,9 +143,10 @@ class SmallBackbones(Backbones):
         dino, tiny = (weights.require(name) for name in self.pictures)
         (file,) = weights.models()[self.pictures[0]].files.values()
         self._grid_sum = file.sha256
+        self._int8 = int8
         if int8:  # the smaller one would lose more than it gains
             dino = quantized(dino)
-            self._grid_sum = weights.digest(dino)
+            self._grid_sum = hashlib.sha256(f"{weights.digest(dino)} one by one".encode()).hexdigest()
             self.sums += self._grid_sum
         self._paths = {self.TOKENS: dino, self.POOLED: tiny, self.MAP: tiny}
         self._sessions: dict[str, InferenceSession] = {}
@@ -179,10 +186,12 @@ class SmallBackbones(Backbones):
         return np.concatenate([whole[None], np.concatenate([mean, mean, second_mean], axis=1)])
 
     def _run(self, tensor: str, batch: Vectors) -> Vectors:
-        from caplens.encoders.onnx import session
+        from caplens.encoders.onnx import run_one_by_one, session
 
         if tensor not in self._sessions:
             self._sessions[tensor] = session(self._paths[tensor], tensor, place=self.place)
+        if self._int8 and tensor == self.TOKENS:
+            return run_one_by_one(self._sessions[tensor], [tensor], "input", batch)[0]
         output: Vectors = self._sessions[tensor].run([tensor], {"input": batch})[0]
         return output
 
@@ -195,15 +204,21 @@ class ClipBackbones(Backbones):
     preprocessing = "clip-whole-224"
 
     def __init__(
-        self, *, place: Placement = CPU, additions: Mapping[str, Vectors] | None = None, keep: Path | None = None
+        self,
+        *,
+        int8: bool = False,
+        place: Placement = CPU,
+        additions: Mapping[str, Vectors] | None = None,
+        keep: Path | None = None,
     ) -> None:
         super().__init__(place=place, additions=additions)
-        self._tower = ClipVision(place, keep)
+        self._tower = ClipVision(place, keep, int8=int8)
+        if int8:
+            self.sums += self._tower.identity
 
     @property
     def grid_identity(self) -> str:
-        (file,) = weights.models()[self.pictures[0]].files.values()
-        return f"{self.pictures[0]}+whole@{file.sha256[:12]}"
+        return self._tower.identity.replace("@", "+whole@")  # cells hold more than the tower's patches
 
     def pixels(self, image: Image) -> Vectors:
         return self._tower.pixels(image)

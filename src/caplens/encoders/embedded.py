@@ -208,16 +208,12 @@ def load_embedded(
     place: Placement = CPU,
     keep: Path | None = None,
 ) -> EmbeddedEncoder:
-    """The encoder with shipped heads or with those in a file."""
+    """The encoder with shipped heads or with those in a file; with `int8`, its larger image tower in 8-bit numbers."""
     path = heads_path(heads, edition)
     found = read_heads(path)
     if found.edition != edition:
         raise InputError(f"has heads for {found.edition}, not for {edition}", where=str(path))
-    backbones: Backbones
-    if int8:
-        backbones = SmallBackbones(int8=True, place=place)
-    else:
-        backbones = EDITIONS[edition](place=place, additions=found.additions, keep=keep)
+    backbones = EDITIONS[edition](int8=int8, place=place, additions=found.additions, keep=keep)
     digest = hashlib.sha256(f"{weights.digest(path)} {backbones.sums}".encode()).hexdigest()[:12]
     name = f"{edition}-{found.name}-int8" if int8 else f"{edition}-{found.name}"
     return EmbeddedEncoder(found, name, digest, backbones)

@@ -14,7 +14,7 @@ from caplens.encoders.devices import Placement, check_device, place_onnx, place_
 from caplens.encoders.embedded import EDITIONS, load_embedded
 from caplens.storage import weights
 
-CHOICES = ("auto", *EDITIONS, "embedded-int8", *BACKBONES, *RESNETS)
+CHOICES = ("auto", *EDITIONS, *(f"{edition}-int8" for edition in EDITIONS), *BACKBONES, *RESNETS)
 
 
 def load_encoder(
@@ -31,9 +31,10 @@ def load_encoder(
     """An encoder by name.
 
     Args:
-        encoder: ``embedded`` (caplens's own), ``embedded-int8`` (quicker, a little off), ``embedded-strong`` (slower,
-            sees more), a CLIP backbone such as ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP ViT-B/32 where its weights
-            are on this machine (or `source` gives some), else ``embedded``.
+        encoder: ``embedded`` (caplens's own), ``embedded-strong`` (slower, sees more), either with ``-int8`` behind it
+            (quicker, a little off; the strong one where 8-bit products are exact), a CLIP backbone such as
+            ``ViT-B-32``, an `Encoder`, or ``auto``: CLIP ViT-B/32 where its weights are on this machine (or `source`
+            gives some), else ``embedded``.
         source: weights for the encoder: a path, a name of `caplens weights`, a hub name.
         heads: which of the embedded encoder's shipped projections: ``contrastive``, or ``pac`` for PAC-S.
         allow_pickle: read pickled weight files, with weights_only.

@@ -1,4 +1,4 @@
-"""Edit onnx files as data: show an inner tensor, compute 8-bit matrix products in float.
+"""Edit onnx files as data: show an inner tensor, compute 8-bit matrix products in float; write one such product.
 
 An onnx file is one message of Google's protocol buffers. These edits need only its outline, so they walk the fields by
 hand: the result is the same byte for byte on every machine, whatever is installed, and can be named by its sum.
@@ -6,15 +6,22 @@ hand: the result is the same byte for byte on every machine, whatever is install
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from caplens.core.errors import InputError
 
-_FLOAT = 1  # TensorProto.FLOAT
+_FLOAT, _UINT8, _INT8, _INT32 = 1, 2, 3, 6  # of TensorProto.DataType
 _INT = 2  # AttributeProto.INT
-_GRAPH = 7  # of ModelProto
-_NODE, _OUTPUT = 1, 12  # of GraphProto
+_IR_VERSION, _GRAPH, _OPSET = 1, 7, 8  # of ModelProto
+_NODE, _NAME, _INITIALIZER, _INPUT, _OUTPUT = 1, 2, 5, 11, 12  # of GraphProto
 _BYTES = 2  # the wire type of strings and messages
+
+EVERY = ".*"
+"""A pattern for the names of products: all of them."""
 
 
 def expose(model: bytes, tensor: str) -> bytes:
@@ -23,12 +30,22 @@ def expose(model: bytes, tensor: str) -> bytes:
     Messages in this encoding merge when they are put one after the other, so a few bytes at the end add an output to
     the graph: ModelProto{graph (7): {output (12): {name (1), type (2): {tensor_type (1): {elem_type (1)}}}}}.
     """
-    kind = _field(2, _field(1, bytes([1 << 3, _FLOAT])))
-    return model + _field(_GRAPH, _field(_OUTPUT, _field(1, tensor.encode()) + kind))
+    return model + _field(_GRAPH, _end(_OUTPUT, tensor, _FLOAT))
 
 
-def float_products(model: bytes) -> bytes:
-    """Return the same model with every 8-bit matrix product as a float product of the dequantized weight.
+def integer_product(weight: NDArray[np.int8]) -> bytes:
+    """Return a model of one 8-bit product, y = x · weight: x in 8 bits without sign, y in 32 bits."""
+    stored = b"".join(_number(1, side) for side in weight.shape) + _number(2, _INT8)
+    stored += _field(8, b"weight") + _field(9, weight.tobytes())
+    graph = _node("MatMulInteger", ["x", "weight"], "y") + _field(_NAME, b"product") + _field(_INITIALIZER, stored)
+    graph += _end(_INPUT, "x", _UINT8) + _end(_OUTPUT, "y", _INT32)
+    return _number(_IR_VERSION, 8) + _field(_OPSET, _number(2, 13)) + _field(_GRAPH, graph)
+
+
+def float_products(model: bytes, which: str = EVERY) -> bytes:
+    """Return the same model with 8-bit matrix products as float products of the dequantized weight.
+
+    `which` is a pattern for the names of products; others stay in 8 bits.
 
     A quantizer turned each product x W into four steps: x to 8 bits (DynamicQuantizeLinear), the product of integers
     (MatMulInteger), its conversion (Cast) and its scale (Mul, by a scale that another Mul makes). On processors without
@@ -36,7 +53,8 @@ def float_products(model: bytes) -> bytes:
     stored weights are not touched.
     """
     return b"".join(
-        _field(_GRAPH, _float_graph(content)) if number == _GRAPH else raw for number, content, raw in _fields(model)
+        _field(_GRAPH, _float_graph(content, which)) if number == _GRAPH else raw
+        for number, content, raw in _fields(model)
     )
 
 
@@ -49,20 +67,23 @@ class _Node:
             if number in texts:
                 texts[number].append(str(value, "utf-8"))
         self.inputs, self.outputs = texts[1], texts[2]
-        self.operator = texts[4][0]
+        self.name, self.operator = "".join(texts[3]), texts[4][0]
 
 
-def _float_graph(graph: memoryview) -> bytes:
+def _float_graph(graph: memoryview, which: str) -> bytes:
     fields = list(_fields(graph))
     nodes = {position: _Node(content) for position, (number, content, _) in enumerate(fields) if number == _NODE}
     consumer = {name: position for position, node in nodes.items() for name in node.inputs}
     producer = {name: position for position, node in nodes.items() for name in node.outputs}
-    edited: dict[int, bytes] = {}
-    for position, node in nodes.items():
-        if node.operator == "DynamicQuantizeLinear":
-            edited[position] = b""
-        if node.operator != "MatMulInteger":
-            continue
+    products = {position: node for position, node in nodes.items() if node.operator == "MatMulInteger"}
+    chosen = {position: node for position, node in products.items() if re.search(which, node.name)}
+    in_8_bits = {node.inputs[0] for position, node in products.items() if position not in chosen}
+    edited = {
+        position: b""
+        for position, node in nodes.items()
+        if node.operator == "DynamicQuantizeLinear" and not in_8_bits.intersection(node.outputs)
+    }
+    for position, node in chosen.items():
         quantized, weight, _, zero_point = node.inputs
         cast = consumer[node.outputs[0]]
         scaled = consumer[nodes[cast].outputs[0]]
@@ -78,6 +99,11 @@ def _float_graph(graph: memoryview) -> bytes:
         )
         edited.update(dict.fromkeys((cast, scaled, scales), b""))
     return b"".join(edited.get(position, raw) for position, (_, _, raw) in enumerate(fields))
+
+
+def _end(number: int, name: str, kind: int) -> bytes:
+    """Return an input or output as a field of the graph: name (1), type (2): tensor_type (1): elem_type (1)."""
+    return _field(number, _field(1, name.encode()) + _field(2, _field(1, _number(1, kind))))
 
 
 def _node(operator: str, inputs: list[str], output: str, **attributes: int) -> bytes:
