@@ -1,12 +1,12 @@
 """Fit and measure the verdicts of `caplens check` on Flickr8k photos that no model was trained on.
 
-    python tools/calibrate_check.py FLICKR8K_FOLDER [--over infometic --kept PAIRS.jsonl] [--write]
+    python tools/calibrate_check.py FLICKR8K_FOLDER [--over infometic --kept PAIRS.jsonl] [--features DIR] [--write]
 
 For each of 1,000 validation and 400 test photos: two of its captions, two of any other photos, one of the most similar
 photo, and one of its own with a noun replaced. Weights are fitted on half of the validation photos; how often a verdict
 is right is measured on the other half. There are two calibrations: over the strong encoder (ten minutes on two cores),
 and over InfoMetIC for machines without its weights (an hour; what it says of every pair is kept in a file).
-With --write the calibration that ships is replaced.
+--features is the folder of `caplens train`, in which the tower's outputs of these photos are kept. With --write the calibration that ships is replaced.
 """
 
 from __future__ import annotations
@@ -74,18 +74,18 @@ def add_infometic(pairs: list[dict[str, Any]], folder: Path, target: Path) -> No
         pair["evidence"] = evidence(json.loads(line))
 
 
-def add_strong(pairs: list[dict[str, Any]], folder: Path, background: Background) -> None:
+def add_strong(pairs: list[dict[str, Any]], folder: Path, background: Background, features: Path | None) -> None:
     """Add the strong encoder's evidence to every pair."""
-    embedder = Embedder(load_encoder(ENCODER), progress=lambda *state: print(*state, end="\r", flush=True))
+    embedder = Embedder(load_encoder(ENCODER, keep=features), progress=lambda *state: print(*state, end="\r", flush=True))
     pictures = embedder.images([folder / "images" / pair["photo"] for pair in pairs]).vectors
     found = background.evidence(pictures, embedder.texts([pair["caption"] for pair in pairs]))
     for pair, row in zip(pairs, found, strict=True):
         pair["evidence"] = row.tolist()
 
 
-def make_background(folder: Path) -> Background:
+def make_background(folder: Path, features: Path | None) -> Background:
     """Return vectors of training photos and of captions of other training photos."""
-    embedder = Embedder(load_encoder(ENCODER))
+    embedder = Embedder(load_encoder(ENCODER, keep=features))
     train = read_pairs(folder / "flickr8k_captions.json", ()).train
     names = [sorted(train)[row] for row in np.random.default_rng(1).permutation(len(train))[: 2 * BACKGROUND]]
     pictures = embedder.images([folder / "images" / name for name in names[:BACKGROUND]]).vectors
@@ -195,12 +195,13 @@ def main() -> None:
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--over", choices=sorted(LIMITS), default=ENCODER)
     arguments.add_argument("--kept", type=Path, default=Path("pairs.jsonl"))
+    arguments.add_argument("--features", type=Path)
     arguments.add_argument("--write", action="store_true")
     given = arguments.parse_args()
     pairs = draw_pairs(given.folder)
     if given.over == ENCODER:
-        background = make_background(given.folder)
-        add_strong(pairs, given.folder, background)
+        background = make_background(given.folder, given.features)
+        add_strong(pairs, given.folder, background, given.features)
         measured_with = load_encoder(ENCODER).weights_hash
     else:
         add_infometic(pairs, given.folder, given.kept)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from caplens.core.errors import CaplensError, InputError, MissingData
-from caplens.encoders.embedded import EmbeddedEncoder, heads_path, load_embedded, read_heads
+from caplens.encoders.embedded import EmbeddedEncoder, Head, heads_path, load_embedded, read_heads
 from caplens.encoders.onnx import exact_products, quantized
 from caplens.encoders.onnx_graph import expose
 
@@ -37,6 +37,7 @@ def test_a_head_equals_its_formula() -> None:
     from math import erf, sqrt
 
     image = read_heads(heads_path("contrastive")).image
+    assert isinstance(image, Head)
     features = np.random.default_rng(0).normal(size=1088).astype(np.float32)
     x = (features.astype(float) - image.shift) * image.scale
     tensors = {name: array.astype(float) for name, array in image.tensors.items()}
@@ -214,13 +215,13 @@ def test_strong_has_its_own_name_and_towers(strong: EmbeddedEncoder, encoder: Em
     assert strong.grid_identity != encoder.grid_identity
 
 
-def test_strong_finds_the_photo_of_every_caption_and_nearly_every_caption_of_a_photo(strong: EmbeddedEncoder) -> None:
+def test_strong_finds_the_photo_of_every_caption_and_the_caption_of_every_photo(strong: EmbeddedEncoder) -> None:
     from caplens.core.types import unit
 
     similarity = unit(strong.encode_images(photos())) @ unit(strong.encode_texts(list(PHOTOS.values()))).T
     right = np.arange(len(PHOTOS))
     assert similarity.argmax(axis=0).tolist() == right.tolist()
-    assert (similarity.argmax(axis=1) == right).sum() >= 9  # it takes a rocket at night for galaxies
+    assert similarity.argmax(axis=1).tolist() == right.tolist()
 
 
 def test_strong_gives_a_picture_the_same_vector_alone_and_in_company(strong: EmbeddedEncoder) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from caplens.core.errors import InputError
-from caplens.encoders.embedded import read_heads
+from caplens.core.types import unit
+from caplens.encoders.embedded import JoinedHeads, read_heads
 from caplens.training.pairs import read_pairs
 
 torch = pytest.importorskip("torch")
@@ -159,6 +160,33 @@ def test_saved_heads_give_the_trained_vectors(tmp_path: Path) -> None:
     pictures, captions = encode(heads, val)
     np.testing.assert_allclose(read.image(val.pictures), pictures, atol=0.02)  # float16
     np.testing.assert_allclose(read.text(val.ordered_texts), captions, atol=0.02)
+
+
+def test_heads_beside_each_other_see_their_columns_and_count_alike(tmp_path: Path) -> None:
+    """The second pair looks at the first columns only; a cosine is the mean of both pairs' cosines."""
+    val = toy(40, seed=1)
+    config = replace(CONFIG, columns_beside=4)
+    heads, _ = fit({"train": toy(), "val": val}, config, TrainingRun(tmp_path, {}), nothing)
+    save_heads(heads, tmp_path / "heads.safetensors", "toy", {})
+    read = read_heads(tmp_path / "heads.safetensors")
+    assert isinstance(read.image, JoinedHeads)
+    assert isinstance(read.text, JoinedHeads)
+    assert read.image.dimension == read.text.dimension == 2 * config.dimension
+    pictures, captions = encode(heads, val)
+    np.testing.assert_allclose(read.image(val.pictures), pictures, atol=0.02)  # float16
+    np.testing.assert_allclose(read.text(val.ordered_texts), captions, atol=0.02)
+    blind = val.pictures.copy()
+    blind[:, 4:] = 7
+    second = read.image.parts[1]
+    assert np.array_equal(second(blind), second(val.pictures))
+    assert not np.array_equal(read.image.parts[0](blind), read.image.parts[0](val.pictures))
+    texts = val.ordered_texts[:40]
+    apart = [
+        np.einsum("ij,ij->i", unit(image(val.pictures)), unit(text(texts)))
+        for image, text in zip(read.image.parts, read.text.parts, strict=True)
+    ]
+    joined = np.einsum("ij,ij->i", unit(read.image(val.pictures)), unit(read.text(texts)))
+    np.testing.assert_allclose(joined, np.mean(apart, axis=0), atol=1e-6)
 
 
 def test_split_features_keep_who_owns_what() -> None:
