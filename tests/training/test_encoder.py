@@ -252,8 +252,8 @@ def test_upper_layers_of_the_text_tower_are_tuned_with_the_heads(tmp_path: Path)
         pytest.skip(f"caplens weights fetch {TEXT}")
     texts = [f"a {color} {thing}" for color in ("red", "green", "black") for thing in ("dog", "car", "tree", "ball")]
     tower = BertEncoder(weights.require(TEXT))
-    states = [tower.states(np.array([ids]), tower.layers - 1)[0] for ids in tower.tokenize(texts)]
-    final = [tower.states(np.array([ids]))[0].mean(axis=0) for ids in tower.tokenize(texts)]
+    states = tower.states(tower.tokenize(texts), tower.layers - 1)
+    final = [own.mean(axis=0) for own in tower.states(tower.tokenize(texts))]
     pictures = np.eye(len(texts), dtype=np.float32)
     features = Features(texts, pictures, np.stack(final), [np.array([row]) for row in range(len(texts))], states)
     config = replace(CONFIG, epochs=3, tuned_layers=1, rank=2, soft=0.5, captions_per_picture=1)
@@ -263,7 +263,7 @@ def test_upper_layers_of_the_text_tower_are_tuned_with_the_heads(tmp_path: Path)
     assert (read.edition, read.scale) == ("embedded-strong", scale)
     tuned = BertEncoder(weights.require(TEXT), read.additions)
     _, captions = encode(heads, features)
-    for row, ids in enumerate(tuned.tokenize(texts)):
-        mean = tuned.states(np.array([ids]))[0].mean(axis=0)
+    for row, own in enumerate(tuned.states(tuned.tokenize(texts))):
+        mean = own.mean(axis=0)
         np.testing.assert_allclose(read.text((mean / np.linalg.norm(mean))[None])[0], captions[row], atol=0.02)
     assert any(np.abs(array).max() > 0 for name, array in (read.additions or {}).items() if name.endswith("up"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Protocol, TypeVar, runtime_checkable
 
@@ -179,6 +179,26 @@ def rows_by_picture(captions: CaptionSet) -> dict[str, list[int]]:
     for row, key in enumerate(captions.groups or captions.ids):
         rows.setdefault(key, []).append(row)
     return rows
+
+
+def stretches(captions: CaptionSet, most: int) -> Iterator[tuple[range, list[str]]]:
+    """Cut the captions into rows that follow each other and have at most so many texts, references included.
+
+    A text that stands there again and again, as those of a picture with many captions do, counts once.
+
+    >>> some = CaptionSet.of(["a", "b", "c"], [["d"], ["d"], ["e"]])
+    >>> list(stretches(some, 3))
+    [(range(0, 2), ['a', 'd', 'b']), (range(2, 3), ['c', 'e'])]
+    """
+    start, texts = 0, dict[str, None]()
+    for row, candidate in enumerate(captions.candidates):
+        own = dict.fromkeys([candidate, *(captions.references[row] if captions.references else ())])
+        if row > start and len(texts) + sum(text not in texts for text in own) > most:
+            yield range(start, row), list(texts)
+            start, texts = row, {}
+        texts |= own
+    if len(captions):
+        yield range(start, len(captions)), list(texts)
 
 
 def align(

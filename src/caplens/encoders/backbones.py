@@ -98,12 +98,8 @@ class Backbones(ABC):
         return text_features(np.stack([states.mean(axis=0) for states in self.text_states(batch)]))
 
     def text_states(self, batch: Sequence[Sequence[int]], layer: int | None = None) -> list[Vectors]:
-        """Token states of every text; texts of one length share a pass, so company changes nothing."""
-        states_of: list[Vectors] = [np.empty(0, np.float32)] * len(batch)
-        for rows, ids in self.bert.batches([list(ids) for ids in batch]):
-            for row, states in zip(rows, self.bert.states(ids, layer), strict=True):
-                states_of[row] = states
-        return states_of
+        """Token states of every text."""
+        return self.bert.states(batch, layer)
 
 
 def text_features(states: Vectors) -> Vectors:

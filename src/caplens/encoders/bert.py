@@ -1,14 +1,16 @@
 """BERT and MPNet encoders in plain numpy: token states from a folder of published weights, without torch.
 
-A batch holds texts of one length only: no padding, no mask, and a text's states do not depend on its company.
+Texts of any length share the products of a batch, and attention stays within each text: no padding, no mask, and a
+text's states do not depend on its company.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.core.layers import attend, gelu, layer_norm, product
 from caplens.core.optional import require
+from caplens.core.threads import in_threads
 from caplens.core.types import Vectors
 from caplens.storage.tensors import read_tensors
 from caplens.text.ptb import well_formed
@@ -74,31 +77,46 @@ class BertEncoder:
         """Whether the model reads the whole text."""
         return surely_fits(text, self.longest) or not self.tokenize_one(well_formed(text))[1]
 
-    def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
-        return equal_lengths(tokens)
-
     def layer_arrays(self, number: int, name: str) -> tuple[Vectors, Vectors]:
         """Weight (outputs, inputs) and bias of one product or norm of a layer."""
         return self._weights.part(number, name)
 
-    def states(self, ids: Ids, layer: int | None = None) -> Vectors:
-        """Hidden states (texts, length, width) after a layer; 0 is the embedding, None the last layer."""
-        weights = self._weights
-        hidden = weights.embed(ids)
-        hidden = layer_norm(hidden, *weights.pair("embeddings.LayerNorm"), self.epsilon)
-        bias = weights.position_bias(ids.shape[1])
-        for number in range(self.layers if layer is None else layer):
-            hidden = self._layer(weights.layer(number), hidden, bias)
-        return hidden
+    def states(self, tokens: Sequence[Sequence[int]], layer: int | None = None) -> list[Vectors]:
+        """Hidden states (length, width) of every text after a layer; 0 is the embedding, None the last layer."""
+        layers = [self._weights.layer(number) for number in range(self.layers if layer is None else layer)]
+        batches = list(_batches(tokens))
+        made = in_threads(lambda rows: self._states([tokens[row] for row in rows], layers), batches)
+        found: list[Vectors] = [np.empty(0, np.float32)] * len(tokens)
+        for row, states in zip(chain(*batches), chain(*made), strict=True):
+            found[row] = states
+        return found
 
-    def _layer(self, weights: dict[str, Vectors], hidden: Vectors, bias: Vectors | None) -> Vectors:
-        texts, length, width = hidden.shape
-        flat = hidden.reshape(-1, width)
+    def _states(self, tokens: Sequence[Sequence[int]], layers: Sequence[dict[str, Vectors]]) -> list[Vectors]:
+        """The states of some texts, which stand in order of length."""
+        lengths = list(map(len, tokens))
+        runs, start = list[_Run](), 0
+        for length, group in groupby(lengths):
+            runs.append(_Run(start, texts := sum(1 for _ in group), length))
+            start += texts * length
+        ids = np.array(list(chain(*tokens)), dtype=np.int64)
+        hidden = self._weights.embed(ids, np.concatenate([np.arange(length) for length in lengths]))
+        hidden = layer_norm(hidden, *self._weights.pair("embeddings.LayerNorm"), self.epsilon)
+        for weights in layers:
+            hidden = self._layer(weights, hidden, runs)
+        return np.split(hidden, np.cumsum(lengths)[:-1])
+
+    def _attend(self, mixed: Vectors, run: _Run) -> Vectors:
+        """What the tokens of some texts of one length read of each other, given queries, keys and values in a row."""
         # (3, texts, heads, length, width of a head)
-        shape = (texts, length, 3, self.heads, width // self.heads)
-        mixed = product(flat, weights["qkv.weight"]) + weights["qkv.bias"]
-        query, key, value = mixed.reshape(shape).transpose(2, 0, 3, 1, 4)
-        mixed = product(attend(query, key, value, bias).reshape(-1, width), weights["out.weight"])
+        shape = (run.texts, run.length, 3, self.heads, self.width // self.heads)
+        rows = mixed[run.start : run.start + run.texts * run.length]
+        query, key, value = rows.reshape(shape).transpose(2, 0, 3, 1, 4)
+        return attend(query, key, value, self._weights.position_bias(run.length)).reshape(-1, self.width)
+
+    def _layer(self, weights: dict[str, Vectors], flat: Vectors, runs: Sequence[_Run]) -> Vectors:
+        mixed = product(flat, weights["qkv.weight"])
+        mixed += weights["qkv.bias"]
+        mixed = product(np.concatenate([self._attend(mixed, run) for run in runs]), weights["out.weight"])
         mixed += weights["out.bias"]
         mixed += flat
         flat = layer_norm(mixed, weights["norm1.weight"], weights["norm1.bias"], self.epsilon)
@@ -107,20 +125,28 @@ class BertEncoder:
         narrow = product(gelu(wide), weights["down.weight"])
         narrow += weights["down.bias"]
         narrow += flat
-        flat = layer_norm(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)
-        return flat.reshape(texts, length, width)
+        return layer_norm(narrow, weights["norm2.weight"], weights["norm2.bias"], self.epsilon)
 
 
-def equal_lengths(tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
-    """Batches of texts of one length: (which texts, their ids as a matrix), covering every text once."""
-    by_length: dict[int, list[int]] = {}
-    for row, ids in enumerate(tokens):
-        by_length.setdefault(len(ids), []).append(row)
-    for length, rows in sorted(by_length.items()):
-        size = max(1, TOKENS_PER_BATCH // max(1, length))
-        for start in range(0, len(rows), size):
-            chosen = rows[start : start + size]
-            yield chosen, np.array([tokens[row] for row in chosen], dtype=np.int64)
+class _Run(NamedTuple):
+    """Texts of one length that follow each other in a batch, from a token on."""
+
+    start: int
+    texts: int
+    length: int
+
+
+def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Which texts are read together, from the shortest on; every text once."""
+    batch, size = list[int](), 0
+    for row in sorted(range(len(tokens)), key=lambda row: len(tokens[row])):
+        if batch and size + len(tokens[row]) > TOKENS_PER_BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += len(tokens[row])
+    if batch:
+        yield batch
 
 
 # Our name → (BERT's, MPNet's) within one layer.
@@ -159,12 +185,14 @@ class BertWeights:
     def pair(self, name: str) -> tuple[Vectors, Vectors]:
         return self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"]
 
-    def embed(self, ids: Ids) -> Vectors:
+    def embed(self, ids: Ids, places: Ids) -> Vectors:
+        """One row per token, given with its place in its text."""
         words = self.word_vectors(ids)
         positions = self._arrays["embeddings.position_embeddings.weight"]
         if self.kind == "mpnet":  # positions count from 2, after the padding index
-            return words + positions[2 : 2 + ids.shape[1]]
-        words += positions[: ids.shape[1]]
+            words += positions[places + 2]
+            return words
+        words += positions[places]
         words += self._arrays["embeddings.token_type_embeddings.weight"][0]
         return words
 

@@ -61,10 +61,8 @@ class SentenceEncoder:
         ]
         sums = [np.zeros((len(words), self.dimension), np.float32) for words in texts]
         read = [[*start, *(piece for piece, _ in stretch), end] for _, stretch in stretches]
-        for rows, ids in self._encoder.batches(read):
-            for row, states in zip(rows, self._encoder.states(ids), strict=True):
-                text, stretch = stretches[row]
-                np.add.at(sums[text], [word for _, word in stretch], states[len(start) : -1])
+        for (text, stretch), states in zip(stretches, self._encoder.states(read), strict=True):
+            np.add.at(sums[text], [word for _, word in stretch], states[len(start) : -1])
         return [narrow_unit(each) for each in sums]
 
     def _encode_parts(self, texts: Sequence[str], progress: Progress) -> Vectors:
@@ -85,10 +83,8 @@ class SentenceEncoder:
 
     def _encode(self, texts: list[str]) -> Vectors:
         """Return unit vectors of some texts."""
-        vectors = np.empty((len(texts), self.dimension), np.float32)
-        for rows, ids in self._encoder.batches(self._encoder.tokenize(texts)):
-            vectors[rows] = self._encoder.states(ids).mean(axis=1)
-        return narrow_unit(vectors)
+        states = self._encoder.states(self._encoder.tokenize(texts))
+        return narrow_unit(np.stack([own.mean(axis=0) for own in states]))
 
 
 def _stretches(words: Sequence[Sequence[int]], room: int) -> Iterator[list[tuple[int, int]]]:

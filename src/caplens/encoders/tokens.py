@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from caplens.core.optional import require
 from caplens.core.types import Vectors
-from caplens.encoders.bert import BertEncoder, Ids, equal_lengths
+from caplens.encoders.bert import TOKENS_PER_BATCH, BertEncoder
 from caplens.storage import weights
 from caplens.text.ptb import well_formed
 from caplens.text.sentences import surely_fits
 
 
 class TokenEncoder(Protocol):
-    """Texts to token ids, ids to states."""
+    """Texts to token ids, ids to states: one row per token, after a layer or, without one, after the last."""
 
     layers: int
     width: int
@@ -33,9 +33,7 @@ class TokenEncoder(Protocol):
 
     def fits(self, text: str) -> bool: ...
 
-    def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]: ...
-
-    def states(self, ids: Ids, layer: int | None = None) -> Vectors: ...
+    def states(self, tokens: Sequence[Sequence[int]], layer: int | None = None) -> list[Vectors]: ...
 
 
 class TransformersEncoder:
@@ -64,14 +62,23 @@ class TransformersEncoder:
             return True
         return len(self._tokenizer(well_formed(text.strip()))["input_ids"]) <= self.longest
 
-    def batches(self, tokens: list[list[int]]) -> Iterator[tuple[list[int], Ids]]:
-        return equal_lengths(tokens)
-
-    def states(self, ids: Ids, layer: int | None = None) -> Vectors:
-        with self._torch.inference_mode():
-            hidden = self._model(input_ids=self._torch.from_numpy(ids), output_hidden_states=True).hidden_states
-        states: Vectors = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
-        return states
+    def states(self, tokens: Sequence[Sequence[int]], layer: int | None = None) -> list[Vectors]:
+        """Texts of one length are read together: no padding, so company changes nothing."""
+        by_length: dict[int, list[int]] = {}
+        for row, ids in enumerate(tokens):
+            by_length.setdefault(len(ids), []).append(row)
+        found: list[Vectors] = [np.empty(0, np.float32)] * len(tokens)
+        for length, rows in by_length.items():
+            size = max(1, TOKENS_PER_BATCH // max(1, length))
+            for start in range(0, len(rows), size):
+                chosen = rows[start : start + size]
+                ids = self._torch.tensor([tokens[row] for row in chosen])
+                with self._torch.inference_mode():
+                    hidden = self._model(input_ids=ids, output_hidden_states=True).hidden_states
+                states = hidden[self.layers if layer is None else layer].numpy().astype(np.float32)
+                for row, own in zip(chosen, states, strict=True):
+                    found[row] = own
+        return found
 
 
 def load_token_encoder(name_or_path: str | os.PathLike[str]) -> TokenEncoder:

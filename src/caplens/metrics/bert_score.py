@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from caplens.core.captions import CaptionSet
+from caplens.core.captions import CaptionSet, stretches
 from caplens.core.errors import InputError
 from caplens.core.types import Floats, Vectors, narrow_unit
 from caplens.core.workspace import Workspace
@@ -32,8 +32,8 @@ DEFAULT_ENCODER = "all-mpnet-base-v2"
 # Which layer tells good captions from bad ones best; others as published with the paper's code are given by `layer=`.
 DEFAULT_LAYERS = {"all-mpnet-base-v2": 9}
 
-# Token states of so many captions and their references are in memory at once.
-CAPTIONS_AT_ONCE = 1000
+# Token states of so many texts are in memory at once.
+TEXTS_AT_ONCE = 6000
 # Tokens of a caption that are compared at once: long texts against long ones take memory.
 TOKENS_AT_ONCE = 1024
 
@@ -94,15 +94,13 @@ class BertScore(Metric):
             )
         weight_of = _inverse_frequency(encoder, references) if self.idf else {}
         rows = np.empty((len(work.captions), 3))
-        for start in range(0, len(rows), CAPTIONS_AT_ONCE):
-            part = slice(start, start + CAPTIONS_AT_ONCE)
-            candidates, against = work.captions.candidates[part], references[part]
-            texts = list(dict.fromkeys([*candidates, *(text for each in against for text in each)]))
+        for stretch, texts in stretches(work.captions, TEXTS_AT_ONCE):
             tokens = dict(zip(texts, _tokens(encoder, texts, layer, weight_of if self.idf else None), strict=True))
-            for row, (candidate, each) in enumerate(zip(candidates, against, strict=True), start):
-                pairs = np.array([_match(*tokens[candidate], *tokens[text]) for text in each])
+            for row in stretch:
+                candidate = tokens[work.captions.candidates[row]]
+                pairs = np.array([_match(*candidate, *tokens[text]) for text in references[row]])
                 rows[row] = pairs.max(axis=0)
-            work.progress("matching tokens", min(start + CAPTIONS_AT_ONCE, len(rows)), len(rows))
+            work.progress("matching tokens", stretch.stop, len(rows))
         if self.baseline is not None:
             floor = read_baseline(self.baseline, layer)
             rows = (rows - floor) / (1 - floor)
@@ -144,10 +142,7 @@ def _tokens(
     """
     parts = TextParts.of(texts, encoder.fits)
     tokens = encoder.tokenize(parts.texts)
-    states: list[Vectors] = [np.empty(0, np.float32)] * len(tokens)
-    for rows, ids in encoder.batches(tokens):
-        for row, state in zip(rows, narrow_unit(encoder.states(ids, layer)), strict=True):
-            states[row] = state
+    states = [narrow_unit(state) for state in encoder.states(tokens, layer)]
     weighted = []
     for start, end in zip(parts.starts, parts.ends, strict=True):
         if weight_of is None:  # start and end tokens may be matched but do not count

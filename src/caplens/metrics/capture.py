@@ -8,13 +8,16 @@ that neither side makes is left out, where the authors' code counts it as wrong.
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from caplens.core.details import Claim, Details, Status
+from caplens.core.captions import CaptionSet
+from caplens.core.details import Claim, Details, LazyDetails, Status
 from caplens.core.types import Floats
 from caplens.core.workspace import Workspace
 from caplens.encoders.sentence import load_sentence_encoder
@@ -73,13 +76,19 @@ class Capture(Metric):
         texts = dict.fromkeys([*captions.candidates, *(text for row in references for text in row)])
         claims = self._claims(list(texts), work)
         matcher = self._matcher(claims, work)
-        scores, details = np.empty(len(captions)), list[Details]()
+
+        @functools.cache  # several people rate one caption, and each is a row
+        def score(candidate: str, text: str) -> float:
+            return score_of(matcher.match(claims[candidate], claims[text]))
+
+        scores = np.empty(len(captions))
         for row, (candidate, each) in enumerate(zip(captions.candidates, references, strict=True)):
-            mine = claims[candidate]
-            matched = [matcher.match(mine, claims[text]) for text in each]
-            scores[row] = np.mean([score_of(by_kind) for by_kind in matched])
-            details.append(_details(mine, [claims[text] for text in each], matched))
-        return Statistics(scores[:, None], details=details, facts={"references": reference_counts(references)})
+            scores[row] = np.mean([score(candidate, text) for text in each])
+        return Statistics(
+            scores[:, None],
+            details=MatchedClaims(captions, claims, matcher),
+            facts={"references": reference_counts(references)},
+        )
 
     def _claims(self, texts: Sequence[str], work: Workspace) -> dict[str, Claims]:
         """What every text claims, sentence by sentence; things that cannot be pointed at are no objects."""
@@ -104,7 +113,7 @@ class Capture(Metric):
         return found
 
     def _matcher(self, claims: dict[str, Claims], work: Workspace) -> Matcher:
-        phrases = sorted({" ".join(said) for text in claims.values() for kind in WEIGHTS for said in text.said(kind)})
+        phrases = sorted({" ".join(said) for text in claims.values() for kind in WEIGHTS for said in text.said[kind]})
         vectors = load_sentence_encoder(self.text_encoder).encode(phrases, work.progress)
         place = {phrase: number for number, phrase in enumerate(phrases)}
         synsets = self._spice.proposition_store().wordnet.synsets
@@ -130,19 +139,23 @@ def _with_objects(claims: Sequence[Proposition]) -> list[Proposition]:
     return list(dict.fromkeys([*named, *claims]))
 
 
-class Claims(NamedTuple):
+@dataclass
+class Claims:
     """The sentences of a text and what each claims."""
 
     sentences: list[str]
     of_sentence: list[list[Proposition]]
 
-    def of(self, kind: str) -> list[Proposition]:
-        """The distinct claims of a kind, in the order of the text."""
-        return list(dict.fromkeys(claim for own in self.of_sentence for claim in own if KINDS[len(claim)] == kind))
+    @functools.cached_property
+    def of(self) -> Mapping[str, list[Proposition]]:
+        """The distinct claims of every kind, in the order of the text."""
+        distinct = dict.fromkeys(claim for own in self.of_sentence for claim in own)
+        return {kind: [claim for claim in distinct if KINDS[len(claim)] == kind] for kind in WEIGHTS}
 
-    def said(self, kind: str) -> list[Said]:
+    @functools.cached_property
+    def said(self) -> Mapping[str, list[Said]]:
         """What is compared of them."""
-        return [said(claim) for claim in self.of(kind)]
+        return {kind: [said(claim) for claim in claims] for kind, claims in self.of.items()}
 
 
 def said(claim: Proposition) -> Said:
@@ -177,7 +190,7 @@ class Matcher:
 
     def match(self, mine: Claims, theirs: Claims) -> dict[str, Matched]:
         """The claims of a caption and of one reference, kind by kind."""
-        return {kind: self.match_kind(mine.said(kind), theirs.said(kind)) for kind in WEIGHTS}
+        return {kind: self.match_kind(mine.said[kind], theirs.said[kind]) for kind in WEIGHTS}
 
     def match_kind(self, mine: Sequence[Said], theirs: Sequence[Said]) -> Matched:
         partner = [-1] * len(mine)
@@ -221,11 +234,26 @@ def score_of(by_kind: dict[str, Matched]) -> float:
     return sum(weight * f1 for weight, f1 in parts) / sum(weight for weight, _ in parts) if parts else 0.0
 
 
+class MatchedClaims(LazyDetails):
+    """Every claim of a caption with its support, and what is missing."""
+
+    def __init__(self, captions: CaptionSet, claims: Mapping[str, Claims], matcher: Matcher) -> None:
+        self._captions, self._claims, self._matcher = captions, claims, matcher
+
+    def __len__(self) -> int:
+        return len(self._captions)
+
+    def of(self, row: int) -> Details:
+        mine = self._claims[self._captions.candidates[row]]
+        theirs = [self._claims[text] for text in (self._captions.references or [])[row]]
+        return _details(mine, theirs, [self._matcher.match(mine, claims) for claims in theirs])
+
+
 def _details(mine: Claims, theirs: Sequence[Claims], matched: Sequence[dict[str, Matched]]) -> Details:
     tuples: list[Claim] = []
     support: dict[Proposition, float] = {}
     for kind in WEIGHTS:
-        for number, claim in enumerate(mine.of(kind)):
+        for number, claim in enumerate(mine.of[kind]):
             best = max(range(len(matched)), key=lambda which: float(matched[which][kind].mine[number]), default=None)
             entry: Claim = {"text": _shown(claim), "kind": kind, "status": "wrong", "score": 0.0}
             if best is not None:
@@ -233,7 +261,7 @@ def _details(mine: Claims, theirs: Sequence[Claims], matched: Sequence[dict[str,
                 entry["score"] = support[claim] = float(found.mine[number])
                 entry["status"] = _status(support[claim], found.exact[number])
                 if found.partner[number] >= 0 and not found.exact[number]:
-                    entry["note"] = f"matches “{' '.join(theirs[best].said(kind)[found.partner[number]])}”"
+                    entry["note"] = f"matches “{' '.join(theirs[best].said[kind][found.partner[number]])}”"
             tuples.append(entry)
     kinds = {kind: [f1 for each in matched if (f1 := f1_of(each[kind])) is not None] for kind in WEIGHTS}
     details: Details = {
@@ -255,7 +283,7 @@ def _missing(theirs: Sequence[Claims], matched: Sequence[dict[str, Matched]]) ->
     """Objects of the references that nothing in the caption is like."""
     left: dict[str, float] = {}
     for claims, by_kind in zip(theirs, matched, strict=True):
-        for (name,), support in zip(claims.said("object"), by_kind["object"].theirs.tolist(), strict=True):
+        for (name,), support in zip(claims.said["object"], by_kind["object"].theirs.tolist(), strict=True):
             left[name] = max(left.get(name, 0.0), support)
     return [{"text": name, "score": support} for name, support in left.items() if support < WRONG_BELOW]
 

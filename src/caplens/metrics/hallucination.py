@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from caplens.core.captions import stretches
 from caplens.core.details import AnyDetails, Details, Status, Word
 from caplens.core.types import Floats, Vectors
 from caplens.core.workspace import Workspace
@@ -42,8 +43,8 @@ NUMBERS = {"couple": "two", "pair": "two", "both": "two", "2": "two", "3": "thre
 WRONG_BELOW = 0.3
 """Score below which a word counts as wrong where words are shown; the metric itself has no threshold. Of exchanged
 words 62 % are below it, of people's own words 13 %."""
-CAPTIONS_AT_ONCE = 1000
-"""Words of so many captions and their references are in memory as vectors."""
+TEXTS_AT_ONCE = 6000
+"""Words of so many texts are in memory as vectors."""
 
 
 @register
@@ -90,19 +91,17 @@ class Hallucination(ObjectMetric):
         pool = sorted({name for found in objects.values() for name in found}.union(*seen.names))
         likeness = _Likeness(pool, encoder.encode(pool, work.progress), finder)
         scores, details = np.ones(len(captions)), list[AnyDetails]()
-        for start in range(0, len(captions), CAPTIONS_AT_ONCE):
-            rows = range(start, min(start + CAPTIONS_AT_ONCE, len(captions)))
-            some = list(dict.fromkeys(text for row in rows for text in (captions.candidates[row], *references[row])))
-            context = _Context.of(some, weights.require(self.parser), encoder)
+        for rows, texts in stretches(captions, TEXTS_AT_ONCE):
+            context = _Context.of(texts, weights.require(self.parser), encoder)
             for row in rows:
                 candidate = captions.candidates[row]
                 named = [name for name in objects[candidate] if finder.is_tangible(name)]
                 there = [*sorted(seen.names[row]), *(name for text in references[row] for name in objects[text])]
                 assigned = dict(zip(named, match_objects(likeness.of(named, there), there), strict=True))
-                texts, said = context.words(candidate), context.supports(candidate, references[row])
-                supports = _judge(texts, said, assigned, seen.names[row], finder)
+                words, said = context.words(candidate), context.supports(candidate, references[row])
+                supports = _judge(words, said, assigned, seen.names[row], finder)
                 scores[row] = min((support.score for support in supports if support is not None), default=1.0)
-                details.append(_details(texts, supports))
+                details.append(_details(words, supports))
             work.progress("judging words", rows.stop, len(captions))
         scores[list(seen.failures)] = np.nan
         facts = {"references": reference_counts(references), **claims_fact(parts)}
