@@ -6,7 +6,8 @@ For each of 1,000 validation and 400 test photos: two of its captions, two of an
 photo, and one of its own with a noun replaced. Weights are fitted on half of the validation photos; how often a verdict
 is right is measured on the other half. There are two calibrations: over the strong encoder (ten minutes on two cores),
 and over InfoMetIC for machines without its weights (an hour; what it says of every pair is kept in a file).
---features is the folder of `caplens train`, in which the tower's outputs of these photos are kept. With --write the calibration that ships is replaced.
+--features is the folder of `caplens train`, in which the tower's outputs of these photos are kept. With --write the
+calibration that ships is replaced.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def add_infometic(pairs: list[dict[str, Any]], folder: Path, target: Path) -> No
 
 def add_strong(pairs: list[dict[str, Any]], folder: Path, background: Background, features: Path | None) -> None:
     """Add the strong encoder's evidence to every pair."""
-    embedder = Embedder(load_encoder(ENCODER, keep=features), progress=lambda *state: print(*state, end="\r", flush=True))
+    encoder = load_encoder(ENCODER, keep=features)
+    embedder = Embedder(encoder, progress=lambda *state: print(*state, end="\r", flush=True))
     pictures = embedder.images([folder / "images" / pair["photo"] for pair in pairs]).vectors
     found = background.evidence(pictures, embedder.texts([pair["caption"] for pair in pairs]))
     for pair, row in zip(pairs, found, strict=True):
