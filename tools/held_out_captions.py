@@ -2,7 +2,7 @@
 
     python tools/held_out_captions.py --images DIR --captions FILE --features DIR --output DIR [--encoder NAME]
 
-Writes captions.json, {picture: caption}, for trainings that want captions a machine made (`caplens train pac-s`).
+Writes captions.jsonl, a picture and its caption a line, for `caplens train pac-s --new-captions`.
 Stopped and started again it goes on where it was.
 """
 
@@ -49,7 +49,8 @@ def main() -> None:
             held_out = Pictures(names[val], grids[val], list(pairs.val.values()))
             print(half, evaluate_captioner(captioner, held_out), flush=True)
         said |= json.loads((folder / "captions.json").read_text())
-    write_atomically(options.output / "captions.json", json.dumps({name: said[name] for name in pairs.train}, indent=0))
+    lines = [json.dumps({"key": name, "caption": said[name]}, ensure_ascii=False) for name in pairs.train]
+    write_atomically(options.output / "captions.jsonl", "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
