@@ -84,10 +84,10 @@ def main() -> None:
             or _stored(metric, task)
             or (time.monotonic() < stop and (rating_set.name not in LARGE or metric.name.startswith(QUICK)))
         ]
-        if not affordable:
+        report = run([rating_set], affordable, data, resamples=RESAMPLES, permutations=PERMUTATIONS).sets[0]
+        if not report.scored:
             missing[rating_set.name] = TOO_SLOW
             continue
-        report = run([rating_set], affordable, data, resamples=RESAMPLES, permutations=PERMUTATIONS).sets[0]
         report.skipped |= {metric.name: TOO_SLOW for metric in metrics if metric not in affordable}
         reports.append(report)
         print(f"{rating_set.name}: {len(report.scored)} metrics", flush=True)
