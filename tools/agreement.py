@@ -42,6 +42,8 @@ MARK = {"reproduced": "=", "not reproduced": "≠", "not published": ""}
 # Hundreds of thousands of captions: only the quick metrics are scored here, others when their scores are stored.
 LARGE = ("curve-abstract-50s", "curve-pascal-50s", "coco-systems")
 QUICK = ("bleu-", "rouge-", "cider-", "length", "meteor")
+# These say how various captions are, not how good one is, which no rating set is about.
+DIVERSITY = ("distinct", "div-1", "div-2", "mbleu-4", "novel", "self-cider", "vocabulary")
 # What people come for: the purpose, the set that is nearest to it, and what a metric may ask for.
 PURPOSES = (
     ("rank captions of photos, with references", "Flickr8k-Expert", "references"),
@@ -78,13 +80,14 @@ def main() -> None:
         affordable = [
             metric
             for metric in metrics
-            if _stored(metric, task)
+            if not metric.takes(task.trials[0])  # which costs nothing, and the report says why
+            or _stored(metric, task)
             or (time.monotonic() < stop and (rating_set.name not in LARGE or metric.name.startswith(QUICK)))
         ]
-        if not affordable:
+        report = run([rating_set], affordable, data, resamples=RESAMPLES, permutations=PERMUTATIONS).sets[0]
+        if not report.scored:
             missing[rating_set.name] = TOO_SLOW
             continue
-        report = run([rating_set], affordable, data, resamples=RESAMPLES, permutations=PERMUTATIONS).sets[0]
         report.skipped |= {metric.name: TOO_SLOW for metric in metrics if metric not in affordable}
         reports.append(report)
         print(f"{rating_set.name}: {len(report.scored)} metrics", flush=True)
@@ -108,6 +111,8 @@ def _sets() -> list[RatingSet]:
 def _metrics() -> list[Metric]:
     made = []
     for name in expand_groups(["all"]):
+        if name in DIVERSITY:
+            continue
         try:
             metric = load_metric(name)
             metric.signature_parts()  # loads weights, where there are some
@@ -157,7 +162,7 @@ every caption of the set (pictures that are not here): its figure is on the rest
 the others'.
 
 A metric is not judged fairly by a set on which its rules or weights were chosen; its page in
-this folder says which.
+this folder says which. Metrics of diversity judge many captions together and are not here.
 """
 
 

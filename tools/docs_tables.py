@@ -100,7 +100,7 @@ def agreement_block(words: str) -> str:
     head, rows = cells[0], {row[0]: row[1:] for row in cells[2:]}
     wanted = [name for name in words.split() if name in rows]
     if not wanted:
-        return "Not measured: the rating sets at hand have no videos."
+        return "Not measured yet: [the page of agreement](../research/agreement.md) says why, set by set."
     sides = []
     for place, title in enumerate(head[1:]):
         values = [rows[name][place] for name in wanted]
