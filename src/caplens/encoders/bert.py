@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from caplens.core.errors import InputError
 from caplens.core.layers import attend, gelu, layer_norm, product
 from caplens.core.optional import require
-from caplens.core.threads import in_threads
 from caplens.core.types import Vectors
 from caplens.storage.tensors import read_tensors
 from caplens.text.ptb import well_formed
@@ -85,7 +84,7 @@ class BertEncoder:
         """Hidden states (length, width) of every text after a layer; 0 is the embedding, None the last layer."""
         layers = [self._weights.layer(number) for number in range(self.layers if layer is None else layer)]
         batches = list(_batches(tokens))
-        made = in_threads(lambda rows: self._states([tokens[row] for row in rows], layers), batches)
+        made = [self._states([tokens[row] for row in rows], layers) for rows in batches]
         found: list[Vectors] = [np.empty(0, np.float32)] * len(tokens)
         for row, states in zip(chain(*batches), chain(*made), strict=True):
             found[row] = states
