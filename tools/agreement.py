@@ -58,7 +58,7 @@ PURPOSES = (
     ("judge captions in Portuguese", "#PraCegoVer triplets", "references"),
     ("judge captions of videos, with references", "MSVD-Eval", "references"),
 )
-TOO_SLOW = "not scored on this set: too slow for this run on two cores"
+TOO_SLOW = "not scored on this set: this run on two cores had no time left for it"
 
 
 def main() -> None:
