@@ -62,6 +62,11 @@ class Backbones(ABC):
         self.place = place
         self.bert = BertEncoder(weights.require(TEXT), additions)
         self.context_length = self.bert.longest
+        self._open_towers(int8, keep)
+
+    @abstractmethod
+    def _open_towers(self, int8: bool, keep: Path | None) -> None:
+        """Get the image towers ready; what makes their numbers others is added to `sums`."""
 
     @property
     def tower_identity(self) -> str:
@@ -125,17 +130,9 @@ class SmallBackbones(Backbones):
     REGION_GRID: ClassVar[int] = 8
     """Patches are averaged to so many cells a side before they are read under boxes."""
 
-    def __init__(
-        self,
-        *,
-        int8: bool = False,
-        place: Placement = CPU,
-        additions: Mapping[str, Vectors] | None = None,
-        keep: Path | None = None,
-    ) -> None:
+    def _open_towers(self, int8: bool, keep: Path | None) -> None:
         from caplens.encoders.onnx import quantized
 
-        super().__init__(place=place, additions=additions)
         dino, tiny = (weights.require(name) for name in self.pictures)
         (file,) = weights.models()[self.pictures[0]].files.values()
         self._grid_sum = file.sha256
@@ -199,16 +196,8 @@ class ClipBackbones(Backbones):
     pictures = ("clip-vit-b-16-vision",)
     preprocessing = "clip-whole-224"
 
-    def __init__(
-        self,
-        *,
-        int8: bool = False,
-        place: Placement = CPU,
-        additions: Mapping[str, Vectors] | None = None,
-        keep: Path | None = None,
-    ) -> None:
-        super().__init__(place=place, additions=additions)
-        self._tower = ClipVision(place, keep, int8=int8)
+    def _open_towers(self, int8: bool, keep: Path | None) -> None:
+        self._tower = ClipVision(self.place, keep, int8=int8)
         if int8:
             self.sums += self._tower.identity
 
