@@ -126,7 +126,11 @@ def growing_inputs(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]
             "and wording, PAC-S space": [column for name, column in others.items() if name not in heavy],
             **({f"and {', '.join(extractor.encoders)}": [others[name] for name in heavy]} if heavy else {}),
             "and the picture": [own[:, len(MEANING)]],
-            "and InfoMetIC+": [infometic(captions)],
+            "and InfoMetIC+": [with_picture("infometic-plus", captions)],
+            "and references and picture over embedded-strong": [
+                *strong_similarities(captions),
+                with_picture("clip-s", captions, encoder="embedded-strong"),
+            ],
         }
         so_far: list[Floats] = []
         for name, columns in steps.items():
@@ -135,12 +139,19 @@ def growing_inputs(rated: Rated, extractor: Extractor) -> dict[str, list[Floats]
     return made
 
 
-def infometic(captions: CaptionSet) -> Floats:
-    """Where every caption has a picture; else NaN, as the picture's cosine."""
+def with_picture(name: str, captions: CaptionSet, **options: str) -> Floats:
+    """Scores of a metric that looks at pictures, where every caption has one; else NaN, as the picture's cosine."""
     images = captions.images
     if images is None or any(image is None for image in images):
         return np.full(len(captions), np.nan)
-    return trial_scores(load_metric("infometic-plus"), Workspace(captions)).scores
+    return trial_scores(load_metric(name, **options), Workspace(captions)).scores
+
+
+def strong_similarities(captions: CaptionSet) -> tuple[Floats, Floats]:
+    """Nearest reference and references together, as a picture shows them to the strong edition."""
+    place = places(captions)
+    vectors = load_sentence_encoder(ENCODER).encode(list(place)).astype(np.float64)
+    return to_references(in_joint_space(vectors, "embedded-strong"), place, captions)
 
 
 # Is it the way the weights are learned, or the space? Weights from ratings of other captions; less of what captions

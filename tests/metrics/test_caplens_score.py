@@ -17,7 +17,7 @@ from caplens.core.workspace import Workspace
 from caplens.metrics._well_formedness import USUAL_ORDER, WordOrder, rows_of, well_formedness
 from caplens.metrics.caplens_score import FEATURES, PICTURE, CaplensScore, load_network, usualness
 from caplens.storage.weights import shipped
-from caplens.training.composite.corruptions import CORRUPTIONS
+from caplens.training.gamed import CORRUPTIONS
 
 
 def scores(candidates: list[str], references: list[list[str]]) -> np.ndarray:

@@ -15,9 +15,9 @@ from caplens.metrics._mlp import FeatureMLP
 from caplens.metrics.caplens_score import FEATURES, PICTURE
 from caplens.training import composite
 from caplens.training.composite import CompositeConfig
-from caplens.training.composite.corruptions import CORRUPTIONS
 from caplens.training.composite.data import Collection, Trial, machine_trial, people_trial
 from caplens.training.composite.model import HonestCaptions, fit_meaning, fit_picture, fit_well_formedness
+from caplens.training.gamed import CORRUPTIONS
 
 HUMAN = {f"{n}": [f"person {place} saw {n}" for place in range(5)] for n in range(40)}
 

@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ torch = pytest.importorskip("torch")
 from caplens.training import encoder as training  # noqa: E402
 from caplens.training.contrastive import recall, symmetric_loss  # noqa: E402
 from caplens.training.encoder import EncoderConfig, Features, encode, fit, save_heads, split_features  # noqa: E402
+from caplens.training.gamed import CORRUPTIONS  # noqa: E402
 from caplens.training.run import TrainingRun  # noqa: E402
 
 CONFIG = EncoderConfig(epochs=8, batch=32, hidden=16, dimension=8, dropout=0.1, warm_up=2)
@@ -123,6 +125,47 @@ def test_captions_of_unseen_pictures_keep_their_words_in_place(tmp_path: Path) -
             first, second = (heads["text"].eval()(torch.from_numpy(pairs[200:, side])).numpy() for side in (0, 1))
         found[weight] = recall(first, second, np.arange(100))[0]
     assert found[2.0] > found[0.0]
+
+
+def test_gamed_captions_lose_when_heads_were_trained_so(tmp_path: Path) -> None:
+    """A gamed caption says what the honest one says, and one thing more: that it is gamed."""
+
+    def with_gamed(features: Features) -> Features:
+        form = np.zeros((1, features.texts.shape[1]), np.float32)
+        form[0, 0] = 0.5
+        honest = features.texts[[rows[0] for rows in features.captions]]
+        return replace(features, gamed=unit(honest + form).astype(np.float32)[:, None])
+
+    train, val = with_gamed(toy()), with_gamed(toy(40, seed=1))
+    assert val.gamed is not None
+    lost = {}
+    for weight in (0.0, 1.0):
+        config = replace(CONFIG, gamed=weight, epochs=40, learning_rate=0.01)
+        heads, _ = fit({"train": train, "val": val}, config, TrainingRun(tmp_path / str(weight), {}), nothing)
+        pictures, captions = (unit(vectors) for vectors in encode(heads, val))
+        with torch.inference_mode():
+            gamed = unit(heads["text"](torch.from_numpy(val.gamed[:, 0])).numpy())
+        honest = (pictures * captions[::2]).sum(axis=1)
+        lost[weight] = float((honest > (pictures * gamed).sum(axis=1)).mean())
+    assert lost[1.0] > max(0.9, lost[0.0])
+
+
+def test_every_picture_has_captions_gamed_in_each_way(tmp_path: Path) -> None:
+    class Reader:
+        tower_identity = "letters"
+
+        def tokenize(self, text: str) -> tuple[list[int], bool]:
+            return [ord(letter) for letter in text], False
+
+        def caption_features(self, batch: list[tuple[int, ...]]) -> np.ndarray:
+            return np.array([[len(ids), sum(ids)] for ids in batch], np.float32)
+
+    captions = {"a.jpg": ["a dog runs", "a brown dog", "it runs"], "b.jpg": ["one caption only"]}
+    reader: Any = Reader()
+    made = training.gamed_features(reader, captions, tmp_path, 0)
+    assert made.shape == (2, len(CORRUPTIONS), 2)
+    assert np.array_equal(made, training.gamed_features(reader, captions, tmp_path, 0))
+    assert not np.array_equal(made, training.gamed_features(reader, captions, tmp_path, 1))
 
 
 def test_consistency_without_captions_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Train the heads of the embedded encoder: image towers stay as they are, symmetric contrastive loss.
 
-Three additions, off unless asked for: targets may be softened by how near a caption is to the other pictures'
+Four additions, off unless asked for: targets may be softened by how near a caption is to the other pictures'
 captions, so that a caption of a similar picture is less wrong than any other; captions of pictures that are not at hand
-may keep words in their place that the training pictures lack; and the upper layers of the text tower may be tuned
-together with the heads (locked-image tuning, Zhai et al. 2022).
+may keep words in their place that the training pictures lack; captions that are gamed (lists of what is there, words
+said twice) may have to lose against honest ones; and the upper layers of the text tower may be tuned together with the
+heads (locked-image tuning, Zhai et al. 2022).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from caplens.core.errors import InputError
 from caplens.core.progress import Progress, silent
@@ -32,6 +34,7 @@ from caplens.storage import weights
 from caplens.storage.atomic import write_atomically
 from caplens.storage.tensors import write_tensors
 from caplens.training.contrastive import TrainableHead, TrainableHeads, parts_of, recall, symmetric_loss
+from caplens.training.gamed import CORRUPTIONS
 from caplens.training.low_rank import TunableLayers
 from caplens.training.pairs import (
     FrozenEncoder,
@@ -69,6 +72,9 @@ class EncoderConfig:
     soft_temperature: float = 0.1
     consistency: float = 0.0
     """Weight of the same loss between two captions of a picture that is not at hand, where such captions are given."""
+    gamed: float = 0.0
+    """Weight of a picture being nearer to a caption of its own than to one that is gamed: made of the same words, but
+    listed, repeated or shuffled, one that suits many pictures, or one that goes on and on."""
     columns_beside: int = 0
     """Where positive, a second pair of heads is trained that sees only so many columns of a picture's features (CLIP's
     own vector is the first 512); the vectors of both pairs stand beside each other."""
@@ -92,6 +98,8 @@ class Features:
     """Every text's token states below the layers that are tuned."""
     unseen: Vectors | None = None
     """(pictures, 2, width): two captions of each of some pictures that are not at hand."""
+    gamed: Vectors | None = None
+    """(pictures, kinds, width): captions made of a picture's own, gamed in each way."""
 
     @property
     def owner(self) -> NDArray[np.int64]:
@@ -154,6 +162,7 @@ class EncoderTask(Task):
         self.config, self.train, self.val, self.place = config, train, val, place
         self.pictures, self.texts = self.placed(train.pictures), self.placed(train.texts)
         self.unseen = None if train.unseen is None or not config.consistency else self.placed(train.unseen)
+        self.gamed = None if train.gamed is None or not config.gamed else self.placed(train.gamed)
         self.steps_per_epoch = math.ceil(len(train.names) / config.batch)
         torch.manual_seed(config.seed)
         self.heads = {name: module.to(place.device) for name, module in self._new_heads().items()}
@@ -196,9 +205,13 @@ class EncoderTask(Task):
             if self.teacher is not None:
                 nearness = self.teacher.nearness(chosen, rows) / self.config.soft_temperature
                 targets = (self.config.soft, nearness)
-            for pictures, (_, text) in zip(encoded, pairs, strict=True):
-                loss = loss + symmetric_loss(pictures, text(texts.float()), scale, targets)
+            read = [text(texts.float()) for _, text in pairs]
+            for pictures, honest in zip(encoded, read, strict=True):
+                loss = loss + symmetric_loss(pictures, honest, scale, targets)
         loss = loss / (2 * self.config.captions_per_picture)
+        if self.gamed is not None:
+            kinds = torch.randint(self.gamed.shape[1], (len(chosen),))
+            loss = loss + self.config.gamed * self._gamed_loss(encoded, read, self.gamed[chosen, kinds], scale)
         if self.unseen is not None:
             loss = loss + self.config.consistency * self._unseen_loss(self.unseen, scale)
         return Step(loss, {"loss": loss.detach()}, len(chosen))
@@ -211,6 +224,14 @@ class EncoderTask(Task):
         targets = (self.config.soft, nearness) if self.config.soft else None
         losses = [symmetric_loss(head(first), head(second), scale, targets) for head in parts_of(self.heads["text"])]
         return torch.stack(losses).sum() / 2
+
+    def _gamed_loss(self, pictures: Sequence[Tensor], honest: Sequence[Tensor], gamed: Tensor, scale: Tensor) -> Tensor:
+        """Return how little nearer pictures are to honest captions (both per pair of heads) than to gamed ones."""
+        losses = []
+        for seen, read, head in zip(pictures, honest, parts_of(self.heads["text"]), strict=True):
+            ahead = functional.cosine_similarity(seen, read) - functional.cosine_similarity(seen, head(gamed))
+            losses.append(functional.softplus(-scale * ahead).mean())
+        return torch.stack(losses).sum()
 
     def validate(self) -> dict[str, float]:
         to_picture, to_caption = recall(*encode(self.heads, self.val), self.val.owner)
@@ -274,6 +295,24 @@ def unseen_features(
     texts = [text for pair in captions for text in pair]
     features = caption_features(frozen, texts, folder / "unseen.safetensors", progress)
     return np.stack([np.stack([features[text] for text in pair]) for pair in captions])
+
+
+def gamed_features(
+    frozen: FrozenEncoder,
+    captions: Mapping[str, Sequence[str]],
+    folder: Path,
+    seed: int,
+    progress: Progress = silent,
+) -> Vectors:
+    """Return one caption gamed in each way for every picture, made of captions of its own, as features."""
+    random = np.random.default_rng(seed)
+    texts = []
+    for listed in captions.values():
+        for corrupt in CORRUPTIONS.values():
+            honest, *others = (listed[row] for row in random.permutation(len(listed))[:5])
+            texts.append(corrupt(honest, others, random))
+    features = caption_features(frozen, texts, folder / f"gamed-{seed}.safetensors", progress)
+    return np.stack([features[text] for text in texts]).reshape(len(captions), len(CORRUPTIONS), -1)
 
 
 def fit(
@@ -344,6 +383,9 @@ def train(
     splits = load_features(towers, pairs, images, folder, progress, config.tuned_layers)
     if unseen and config.consistency:
         splits["train"] = replace(splits["train"], unseen=unseen_features(towers, unseen, folder, progress))
+    if config.gamed:
+        made = gamed_features(towers, pairs.train, folder, config.seed, progress)
+        splits["train"] = replace(splits["train"], gamed=made)
     heads, scale = fit(splits, config, run, progress, place)
     target = output / "heads.safetensors"
     save_heads(heads, target, "contrastive", {"config": asdict(config), "edition": encoder, "scale": round(scale, 2)})

@@ -26,8 +26,8 @@ from caplens.metrics.caplens_score import ENCODER, meaning, meaning_identity, pi
 from caplens.storage.content import content_identity
 from caplens.storage.identity import Identity
 from caplens.training.composite.config import CompositeConfig
-from caplens.training.composite.corruptions import CORRUPTIONS
 from caplens.training.features import cached_features
+from caplens.training.gamed import CORRUPTIONS
 
 Captions = Mapping[str, Sequence[str]]
 NEAR = (1, 2, 4, 8, 16, 32, 64, 128)

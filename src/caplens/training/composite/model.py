@@ -19,8 +19,8 @@ from caplens.metrics._mlp import FeatureMLP, logistic
 from caplens.metrics._well_formedness import WELL_FORMEDNESS
 from caplens.metrics.caplens_score import FEATURES, MEANING, PICTURE, foreseen
 from caplens.training.composite.config import CompositeConfig
-from caplens.training.composite.corruptions import CORRUPTIONS
 from caplens.training.composite.data import CompositeData, Trial
+from caplens.training.gamed import CORRUPTIONS
 
 SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Of a weight of well-formedness, tried in search of the cheapest that is strict enough."""
