@@ -1,13 +1,13 @@
 """What each kind of positive is worth to PAC-S (the paper's Tables 1, 4 and 6), on an edition of the embedded encoder.
 
     python tools/pac_ablation.py DATA --output DIR [--features DIR] [--captions FILE] [--crops N] [--seeds 2]
-        [--encoder NAME]
+        [--steps N] [--encoder NAME]
 
 Trains the projections on real pairs alone, with t', with v' and with both, and writes the table of
 docs/research/pac-s.md.
 Trainings are resumable and stored; `--captions` names a captioner's captions of the training pictures, `--crops` how
-many of them get a v' (all, unless that takes too long). Nothing is chosen on the ratings: a training stops by its
-validation loss.
+many of them get a v' (all, unless that takes too long), `--steps` after how many a training ends at the latest. Nothing
+is chosen on the ratings: a training stops by its validation loss.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def main() -> None:
     arguments.add_argument("--captions", type=Path)
     arguments.add_argument("--seeds", type=int, default=2)
     arguments.add_argument("--crops", type=int)
+    arguments.add_argument("--steps", type=int, default=PacConfig.steps)
     arguments.add_argument("--encoder", default="embedded", choices=EDITIONS)
     given = arguments.parse_args()
     kept = given.features or given.output / "features"
@@ -82,7 +83,8 @@ def main() -> None:
     for seed in range(given.seeds):
         for name, (new_captions, new_images) in _settings(given.captions, given.crops).items():
             folder = given.output / f"{name.replace(' ', '-')}-{seed}"
-            result = _trained(folder, images, captions, more, seed, new_captions, new_images, kept, given.encoder)
+            config = PacConfig(seed=seed, steps=given.steps, patience=PATIENCE, validate_every=VALIDATE_EVERY)
+            result = _trained(folder, images, captions, more, config, new_captions, new_images, kept, given.encoder)
             print(name, seed, result, flush=True)
             runs.setdefault(name, []).append(folder / "pac.safetensors")
             losses.setdefault(name, []).append(result["validation loss"])
@@ -113,7 +115,7 @@ def _trained(
     images: Path,
     captions: Path,
     more: list[Path],
-    seed: int,
+    config: PacConfig,
     new_captions: str | None,
     new_images: str | None,
     features: Path,
@@ -121,7 +123,6 @@ def _trained(
 ) -> dict[str, float]:
     done = folder / "result.json"
     if not done.exists():
-        config = PacConfig(seed=seed, patience=PATIENCE, validate_every=VALIDATE_EVERY)
         result = train(
             images,
             captions,
