@@ -61,7 +61,7 @@ def test_a_node_that_is_killed_loses_no_task(tmp_path: Path) -> None:
     try:
         first = cluster.add_node(num_cpus=2, object_store_memory=STORE)  # the head has no processor: all begins here
         ray.init(address=cluster.address, log_to_driver=False)
-        done = []
+        done: list[tuple[int, str]] = []
         for task, node in RayEngine().map(Slow(tmp_path / "killed"), range(TASKS)):
             if not done:
                 cluster.add_node(num_cpus=2, object_store_memory=STORE)
