@@ -41,7 +41,7 @@ def test_ray_writes_the_same_bytes_and_goes_on(folder: Path, tmp_path: Path, loc
 
 @dataclass(frozen=True)
 class Slow:
-    """Takes a while, its second half until a node has been killed, and says on which node it ran."""
+    """Says on which node a task ran; the second half of the tasks waits until a node has been killed."""
 
     killed: Path
 
